@@ -189,12 +189,18 @@ def posterior_of(draws: Any) -> xr.Dataset:
 def drawn_of(
     draws: Any, responses: Responses, adversary: Adversary | None, at: Any
 ) -> tuple[xr.DataTree, Responses | Regression]:
-    """Return draws of a model that `build` returned, and what it was built of."""
-    from edp_bayes.models.regression import regression_on
+    """Return draws of a model that `build` returned, and what it was built of.
+
+    Or of one of the responses in question, beside draws of the regression, as an audit has them.
+    """
+    from edp_bayes.models.regression import SHIFT, regression_on
 
     regression = regression_on(responses, adversary, at)
     if regression is None:
         return drawn_from(draws, responses.on_scale), responses.on_scale
+    posterior = posterior_of(draws)
+    if SHIFT in posterior:
+        return drawn_from(draws, regression.in_question(posterior)), regression
     return drawn_from(draws, regression.known.responses), regression
 
 

@@ -12,14 +12,11 @@ from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.models.base import (
-    NAMES,
     FittedModel,
     ShortRepr,
-    mixture_from,
     models_rounding,
     require_variables,
 )
-from edp_bayes.models.base_measure import MADE_OF
 from edp_bayes.models.contribution_data import Held
 from edp_bayes.models.contribution_model import (
     OBSERVED,
@@ -39,8 +36,10 @@ from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.predicted import predicted_by
 from edp_bayes.models.priors import Priors
 from edp_bayes.models.regression import regression_on, stretched
+from edp_bayes.models.rest import draw_rest
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,13 +150,6 @@ class FullPosterior(ShortRepr):
     def models_rounding(self, responses: Responses) -> bool:
         """Return whether the model of the response is one of what was rounded."""
         return models_rounding(self.density, responses)
-
-    @property
-    def _of_rest(self) -> Any:
-        """Model of the response without an individual, of which no prior in its units is known."""
-        if isinstance(self.density, PyMCMixture):
-            return self.density
-        return replace(self.density, priors=self.density.priors.without(*MADE_OF))
 
     def build(
         self, responses: Responses, *, adversary: Adversary | None = None, at: Any = None
@@ -295,14 +287,11 @@ class FullPosterior(ShortRepr):
         """Draw the distribution without each dominant individual, at the database in question."""
         question = fitted.in_question
         responses = held.responses if question is None else question.responses
+        own = isinstance(self.density, PyMCMixture)
+        of_rest = self.density if own else self.density.of_rest
 
-        def draw(y: Any, stream: str) -> Mixture:
-            from edp_bayes.responses.responses import Responses
-
-            rest = Responses.from_arrays(y[:, 0], contribution=y * 0.0, step=responses.step)
-            alone = replace(settings.starting_without(), keep=None)
-            drawn = sample_nuts(self._of_rest.build(rest), alone)
-            found = mixture_from(drawn, self.kernel, NAMES)
+        def draw(y: Array, stream: str) -> Mixture:
+            found = draw_rest(of_rest, responses, settings, y, stream)
             if question is None or held.regression is None:
                 return found
             # as every draw of the growth has it, about the mean of what was drawn from

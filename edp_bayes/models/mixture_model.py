@@ -4,26 +4,47 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from edp_bayes.coupling.contributions.dominance import dominant_individuals, fit_without
+from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.diagnostics.truncation import Truncation
+from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.models.base import (
     NAMES,
     FittedModel,
     OfRounded,
     ShortRepr,
+    database_log_likelihood,
     diverging_mixture,
     fitted_mixture,
     in_question_from,
     mixture_from,
     parts_of,
+    regression_draws,
 )
-from edp_bayes.models.base_measure import BaseMeasure, assumed, observe, priors_of, units_of
-from edp_bayes.models.coupled import CoupledMixture, coupled_mixture, drawn_of
+from edp_bayes.models.base_measure import (
+    MADE_OF,
+    BaseMeasure,
+    assumed,
+    observe,
+    priors_of,
+    units_of,
+)
+from edp_bayes.models.coupled import (
+    CoupledMixture,
+    coupled_mixture,
+    drawn_of,
+    group_of,
+    posterior_of,
+)
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
-from edp_bayes.models.regression import regression_on
+from edp_bayes.models.priors import Priors
+from edp_bayes.models.regression import SHIFT, Regression, regression_on
+from edp_bayes.models.rest import draw_rest
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.responses.joined import JointResponses
 from edp_bayes.utils import validate
@@ -33,8 +54,6 @@ if TYPE_CHECKING:
 
     from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.models.contributions import ToSource
-    from edp_bayes.models.priors import Priors
-    from edp_bayes.models.regression import Regression
     from edp_bayes.responses.responses import Responses
 
 __all__ = ["MixtureModel"]
@@ -112,6 +131,7 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
         *,
         adversary: Adversary | None = None,
         at: Any = None,
+        joint: Any = None,
         random_seed: int | None = None,
     ) -> CoupledMixture:
         """Return p and every p_i of draws of the PyMC model that `build` returns.
@@ -124,13 +144,19 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
             With a group posterior of dims chain and draw, or that group itself.
         responses : Responses
             What `build` was given.
-        adversary : Adversary, optional
-            What `build` was given. An audit fits the density once more then, to the residuals at
-            the posterior mean of the coefficients; here every draw has its own.
-        at : label, optional
+        adversary, at : optional
             What `build` was given.
+        joint : DataTree, InferenceData or Dataset, optional
+            Draws of the model given that adversary, where `draws` are of the density alone: of
+            ``build(first.responses)`` with ``first = to_mixture(joint, ...)``. An audit draws the
+            density so, and its trace has both: give it as `draws`.
         random_seed : int, optional
             Of the contributions: that of an audit gives its numbers. By default 0.
+
+        Returns
+        -------
+        CoupledMixture
+            Without dominant individuals, whose p_i an audit draws apart.
 
         Raises
         ------
@@ -146,8 +172,28 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
         Of answers that are rounded p is the distribution of what was rounded, of those with atoms
         that of all other answers, and on the scale of a transform if there is one.
         """
+        if joint is not None:
+            draws = self._beside(draws, joint, responses, adversary, at)
         tree, data = drawn_of(draws, responses, adversary, at)
-        return self.coupled(tree, data, validate.seed(random_seed) or 0)
+        drawn = self.coupled(tree, data, validate.seed(random_seed) or 0)
+        return replace(drawn, apart=tuple(dominant_individuals(drawn.responses).tolist()))
+
+    def _beside(
+        self, draws: Any, joint: Any, responses: Responses, adversary: Adversary | None, at: Any
+    ) -> xr.DataTree:
+        """Return draws of a density with those of the regression that it is of."""
+        import xarray as xr
+
+        if adversary is None:
+            raise InvalidInputError("joint are draws given an adversary: give adversary=, too")
+        tree, data = drawn_of(joint, responses, adversary, at)
+        assert isinstance(data, Regression)
+        found = in_question_from(tree, self.kernel, data).of_regression(data)
+        groups = {"posterior": posterior_of(draws).assign(found)}
+        observed = group_of(draws, "observed_data")
+        return xr.DataTree.from_dict(
+            groups if observed is None else groups | {"observed_data": observed}
+        )
 
     def coupled(
         self,
@@ -158,15 +204,21 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
     ) -> CoupledMixture:
         """Return p and every p_i of draws, with contributions of a source."""
         responses, regression = parts_of(data)
-        return coupled_mixture(
-            mixture_from(tree, self.kernel, NAMES),
-            responses,
-            seed,
-            in_question=None
-            if regression is None
-            else in_question_from(tree, self.kernel, regression),
-            source=source,
-        )
+        mixture, posterior = mixture_from(tree, self.kernel, NAMES), tree["posterior"].to_dataset()
+        if regression is not None and SHIFT in posterior:
+            coefficients, growth = regression_draws(posterior, regression)
+            drawn = coupled_mixture(mixture, regression.in_question(posterior), seed, source=source)
+            return regression.taken_to_scale(
+                drawn,
+                database_log_likelihood(mixture, drawn.responses),
+                middle=coefficients.mean(axis=(0, 1)),
+                coefficients=coefficients,
+                growth=growth,
+                shift=posterior[SHIFT].transpose("chain", "draw").to_numpy(),
+                seed=seed,
+            )
+        question = None if regression is None else in_question_from(tree, self.kernel, regression)
+        return coupled_mixture(mixture, responses, seed, in_question=question, source=source)
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior, by Gibbs sampling where the kernel is Gaussian.
@@ -183,7 +235,31 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
         if settings.by_gibbs(self.kernel, self.priors):
             return self._by_gibbs(data, settings)
         model = self.build(*parts_of(data))
-        return self.from_draws(model, sample_nuts(model, settings), data, settings)
+        fitted = self.from_draws(model, sample_nuts(model, settings), data, settings)
+        # of a joint fit no more is taken than the regression
+        return (
+            fitted if isinstance(data, Regression) else self._with_dominant(fitted, data, settings)
+        )
+
+    def _with_dominant(
+        self, fitted: FittedModel, responses: Responses, settings: SamplerSettings
+    ) -> FittedModel:
+        """Take the distribution without each dominant individual from draws of its own."""
+        shape = fitted.mixture.weights.shape[:2]
+        without = fit_without(
+            responses, shape, partial(draw_rest, self.of_rest, responses, settings)
+        )
+        assert isinstance(fitted.coupling, RegressionCoupling)
+        return replace(fitted, coupling=replace(fitted.coupling, without=without))
+
+    @property
+    def of_rest(self) -> MixtureModel:
+        """Model of the response without an individual, of which nothing in its units is known."""
+        assert isinstance(self.priors, Priors)
+        base = replace(self.base_measure, narrowest=None)
+        return replace(  # type: ignore[type-var]
+            self, base_measure=base, priors=self.priors.without(*MADE_OF)
+        )
 
     def from_draws(
         self,
