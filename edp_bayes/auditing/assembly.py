@@ -24,6 +24,7 @@ from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.coupling.views.unseen_past import PastCoupling
 from edp_bayes.diagnostics.convergence import convergence
+from edp_bayes.diagnostics.dominant import check_dominant
 from edp_bayes.diagnostics.largest import check_largest
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
@@ -569,6 +570,8 @@ def _checks(
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]
+    if isinstance(density, RegressionCoupling):
+        tests.append(check_dominant(responses, density))
     if advice and isinstance(density, RegressionCoupling):
         seed = settings.generator("largest")
         tests.append(check_largest(density.posterior, responses, seed))

@@ -228,10 +228,11 @@ def fit_as_asked(
     model: DensityModel, data: Responses | Regression, settings: SamplerSettings
 ) -> FittedModel:
     """Fit a model; raise InvalidInputError if it returns other chains or draws."""
+    from edp_bayes.models.atoms import OfAtoms
     from edp_bayes.models.regression import Regression
 
     if not isinstance(data, Regression):
-        fitted = model.fit(data.on_scale, settings)
+        fitted = model.fit(data if isinstance(model, OfAtoms) else data.on_scale, settings)
     elif isinstance(model, ConditionalModel):
         fitted = model.fit_given(data, settings)
     else:

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes.coupling.contributions.dominance import fit_without
+from edp_bayes.coupling.contributions.dominance import dominant_individuals, fit_without
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.models.atoms import OfAtoms, add_atoms
 from edp_bayes.models.base import (
     FittedModel,
     ShortRepr,
     models_rounding,
+    parts_of,
     require_variables,
 )
 from edp_bayes.models.contribution_data import Held
@@ -29,7 +31,7 @@ from edp_bayes.models.contributions import (
     drawn_contributions,
     drawn_without_regression,
 )
-from edp_bayes.models.coupled import CoupledMixture, drawn_of
+from edp_bayes.models.coupled import CoupledMixture, drawn_of, with_atoms
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
@@ -57,7 +59,7 @@ TARGET_ACCEPT = 0.9  # of NUTS: the fewest steps for an effective draw without d
 
 
 @dataclass(frozen=True, repr=False)
-class FullPosterior(ShortRepr):
+class FullPosterior(ShortRepr, OfAtoms):
     """One PyMC model of the response and of all contributions, drawn together by NUTS.
 
     The other mixture models know contributions by empirical Bayes: the pools of all individuals
@@ -173,7 +175,7 @@ class FullPosterior(ShortRepr):
             Data are ``pm.Data``; see docs/models/your_own.md for their names.
         """
         regression = regression_on(responses, adversary, at)
-        return self._built(self._held(responses if regression is None else regression))
+        return self._built(responses if regression is None else regression)
 
     def to_mixture(
         self,
@@ -219,8 +221,9 @@ class FullPosterior(ShortRepr):
         that of all other answers, and on the scale of a transform if there is one.
         """
         tree, data = drawn_of(draws, responses, adversary, at)
-        rng = SamplerSettings(random_seed=validate.seed(random_seed) or 0).generator(NEW)
-        return self._coupled(tree, self._held(data), rng)
+        seed = validate.seed(random_seed) or 0
+        rng = SamplerSettings(random_seed=seed).generator(NEW)
+        return with_atoms(self._coupled(tree, self._held(data), rng), responses, tree, seed)
 
     def _coupled(self, tree: xr.DataTree, held: Held, rng: np.random.Generator) -> CoupledMixture:
         """Return p and every p_i of draws, those of dominant individuals apart."""
@@ -233,7 +236,7 @@ class FullPosterior(ShortRepr):
 
         given = held.responses if held.regression is None else held.regression
         found: CoupledMixture = self.density.coupled(tree, given, 0, source)
-        return replace(found, apart=tuple(held.dominant.tolist()))
+        return replace(found, apart=tuple(dominant_individuals(found.responses).tolist()))
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS.
@@ -256,15 +259,17 @@ class FullPosterior(ShortRepr):
             raise drawn_without_regression(self)
         return Held.of(data.known.responses, data)
 
-    def _built(self, held: Held) -> Any:
+    def _built(self, data: Responses | Regression) -> Any:
+        held = self._held(data)
         given = () if held.regression is None else (held.regression,)
         model = self.density.build(held.responses, *given)
         add_contributions(model, held, self.priors)
+        add_atoms(model, parts_of(data)[0])
         return model
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
         held = self._held(data)
-        model = self._built(held)
+        model = self._built(data)
         settings = settings.accepting(TARGET_ACCEPT)
         tree = sample_nuts(model, settings)
         drawn = self._coupled(tree, held, settings.generator(NEW))
@@ -299,4 +304,4 @@ class FullPosterior(ShortRepr):
             return stretched(found, factor, float(y.mean()))
 
         shape = fitted.mixture.weights.shape[:2]
-        return fit_without(responses, shape, draw, held.dominant)
+        return fit_without(responses, shape, draw)

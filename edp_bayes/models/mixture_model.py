@@ -12,6 +12,7 @@ from edp_bayes.coupling.contributions.dominance import dominant_individuals, fit
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.diagnostics.truncation import Truncation
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.models.atoms import OfAtoms, add_atoms
 from edp_bayes.models.base import (
     NAMES,
     FittedModel,
@@ -39,6 +40,7 @@ from edp_bayes.models.coupled import (
     drawn_of,
     group_of,
     posterior_of,
+    with_atoms,
 )
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
@@ -59,7 +61,7 @@ if TYPE_CHECKING:
 __all__ = ["MixtureModel"]
 
 
-class MixtureModel(ShortRepr, OfRounded, ABC):
+class MixtureModel(ShortRepr, OfRounded, OfAtoms, ABC):
     """A mixture whose components have a base measure; the weights are a subclass's."""
 
     kernel: str
@@ -111,7 +113,8 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
             return build_joint_model(self, responses, adversary=adversary, at=at)
         if (given := regression_on(responses, adversary, at)) is not None:
             responses, regression = given.known.responses, given
-        responses, priors = responses.on_scale, priors_of(self, regression)
+        whole, responses = responses, responses.on_scale
+        priors = priors_of(self, regression)
         coords = self._coords(responses)
         with pm.Model(coords=coords) as model:
             weights = self._weights(priors, len(coords["component"]))
@@ -122,6 +125,7 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
                 priors,
             )
             observe(responses, weights, locations, scales, self.kernel, regression)
+        add_atoms(model, whole)
         return model
 
     def to_mixture(
@@ -175,8 +179,14 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
         if joint is not None:
             draws = self._beside(draws, joint, responses, adversary, at)
         tree, data = drawn_of(draws, responses, adversary, at)
-        drawn = self.coupled(tree, data, validate.seed(random_seed) or 0)
-        return replace(drawn, apart=tuple(dominant_individuals(drawn.responses).tolist()))
+        seed = validate.seed(random_seed) or 0
+        drawn = self.coupled(tree, data, seed)
+        return with_atoms(
+            replace(drawn, apart=tuple(dominant_individuals(drawn.responses).tolist())),
+            responses,
+            tree,
+            seed,
+        )
 
     def _beside(
         self, draws: Any, joint: Any, responses: Responses, adversary: Adversary | None, at: Any
@@ -225,21 +235,21 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
 
         The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
         """
-        return self._fit(responses.on_scale, settings)
+        return self._fit(responses, settings)
 
     def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior of the residuals' distribution and of the regression."""
         return regression.refined(self, self._fit(regression, settings), settings)
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
+        modelled = data if isinstance(data, Regression) else data.on_scale
         if settings.by_gibbs(self.kernel, self.priors):
-            return self._by_gibbs(data, settings)
+            return self._by_gibbs(modelled, settings)
         model = self.build(*parts_of(data))
-        fitted = self.from_draws(model, sample_nuts(model, settings), data, settings)
-        # of a joint fit no more is taken than the regression
-        return (
-            fitted if isinstance(data, Regression) else self._with_dominant(fitted, data, settings)
-        )
+        fitted = self.from_draws(model, sample_nuts(model, settings), modelled, settings)
+        if isinstance(modelled, Regression):  # of a joint fit no more is taken than the regression
+            return fitted
+        return self._with_dominant(fitted, modelled, settings)
 
     def _with_dominant(
         self, fitted: FittedModel, responses: Responses, settings: SamplerSettings
