@@ -26,6 +26,7 @@ from edp_bayes.coupling.views.unseen_past import PastCoupling
 from edp_bayes.diagnostics.convergence import convergence
 from edp_bayes.diagnostics.dominant import check_dominant
 from edp_bayes.diagnostics.largest import check_largest
+from edp_bayes.diagnostics.stated import stated_presence
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.comparing import OF_ANSWERS
@@ -567,6 +568,10 @@ def _checks(
             records=released,
             least=float(limit.min()),
             expected=_expected(regression, fitted),
+            # of a model of one's own
+            stated=stated_presence(density, responses)
+            if fitted.attributes.get("contributions") == "drawn"
+            else None,
         ),
         check_truncation(fitted.truncated, epsilon=grid, upper=limit),
     ]
