@@ -126,6 +126,10 @@ def test_draws_of_other_responses_are_refused(responses):
             edp.audit_trace(draws(others), responses, **OPTIONS)
     same = edp.audit_trace(draws(y), responses, **OPTIONS)
     assert same.delta.sizes["draw"] == 30
+    once = posterior.isel(chain=[0], draw=[0])
+    repeated = xr.concat([once] * 30, "draw", join="override")
+    with pytest.raises(edp.InvalidInputError, match="the draws are all the same"):
+        edp.audit_trace(repeated, responses, **OPTIONS)
 
 
 @pytest.mark.usefixtures("quickly_compiled")

@@ -24,6 +24,7 @@ from edp_bayes.auditing.store import described, opened, remove, seed_in
 from edp_bayes.auditing.unseen_past import with_pasts
 from edp_bayes.coupling.atoms import AtomCoupling
 from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
+from edp_bayes.models.atoms import ATOM_SHARE, beside_atoms, shares_of
 from edp_bayes.models.base import DensityModel, FittedModel, fit_as_asked
 from edp_bayes.models.joint import FittedJoint, fit_joint
 from edp_bayes.models.joint_regression import (
@@ -442,10 +443,11 @@ def _fitted(
     if responses.step is not None:
         rounded = rounded_coupling(fitted.coupling, responses, regression, fitted.in_question)
         fitted = replace(fitted, coupling=rounded)
-    if responses.atoms is not None:
-        seed = int(settings.generator("atoms").integers(2**32))
-        whole = AtomCoupling.of(fitted.coupling, responses, seed)
-        fitted = replace(fitted, coupling=whole)
+    whole = beside_atoms(fitted.coupling, responses, fitted.parameters, settings)
+    fitted = replace(fitted, coupling=whole)
+    if isinstance(whole, AtomCoupling) and fitted.parameters is not None:
+        shares = shares_of(whole, responses, fitted.mixture.weights.shape[:-1])
+        fitted = replace(fitted, parameters=fitted.parameters.assign({ATOM_SHARE: shares}))
     slope = responses.log_slope if regression is None else regression.known.log_slope
     fitted = fitted.per_answer(slope)
     in_question = fitted.in_question

@@ -105,6 +105,8 @@ class AtomCoupling:
         Number of draws.
     rows : ndarray of int, optional
         Which of them; all if not given.
+    drawn : ndarray, optional
+        Shape (draws, atom + 1): the shares of a model that draws them; from `known` if not given.
     """
 
     density: Coupling
@@ -116,6 +118,7 @@ class AtomCoupling:
     seed: int
     draws: int
     rows: Index | None = None
+    drawn: Array | None = None
 
     @classmethod
     def of(cls, density: Coupling, responses: Responses, seed: int) -> AtomCoupling:
@@ -137,6 +140,19 @@ class AtomCoupling:
             seed=seed,
             draws=density.n_draws,
         )
+
+    def given(self, shares: Array) -> AtomCoupling:
+        """Return the same with shares that a model drew, shape (draw, atom + 1)."""
+        return replace(self, drawn=shares / shares.sum(axis=1, keepdims=True))
+
+    @cached_property
+    def shares(self) -> Array:
+        """Draws of the shares of the atoms and of all other answers, (draw, atom + 1)."""
+        found = self.drawn
+        if found is None:
+            rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=SHARES))
+            found = rng.dirichlet(self.known, self.draws)
+        return found if self.rows is None else found[self.rows]
 
     @property
     def mixture(self) -> Mixture:
@@ -253,11 +269,7 @@ class AtomCoupling:
     def _masses(self, q: Array, r: Array) -> Masses:
         if self.rows is not None:
             q, r = q[self.rows], r[self.rows]
-        rng = np.random.Generator(np.random.Philox(key=[self.seed, 0], counter=SHARES))
-        shares = rng.dirichlet(self.known, self.draws)
-        if self.rows is not None:
-            shares = shares[self.rows]
-        atoms, rest = shares[:, None, :-1], shares[:, -1:]
+        atoms, rest = self.shares[:, None, :-1], self.shares[:, -1:]
         # of few databases they may sum to more than one
         r = r / np.maximum(r.sum(axis=-1, keepdims=True), 1.0)
         return Masses(

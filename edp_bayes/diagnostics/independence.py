@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,9 +23,12 @@ from edp_bayes.utils.sentences import Sentence, name_of
 if TYPE_CHECKING:
     from edp_bayes.responses.responses import Responses
 
-__all__ = ["DatabaseChecks", "check_databases"]
+__all__ = ["DatabaseChecks", "StatedPresence", "check_databases"]
 
 type Wanted = tuple[str, tuple[Adversary, ...]]
+# Takes positions of individuals, and returns how probable it is that they are in each database,
+# given the response without them: shape (n, m).
+type StatedPresence = Callable[[NDArray[np.int64]], Array]
 type Advice = Callable[[float, str, tuple[Adversary, ...]], str]
 
 LEVEL = 0.05
@@ -36,6 +39,7 @@ WATCHED = 100  # individuals whose presence is compared with the rest
 MOST_EXACT, MOST_RANKED = 12, 500  # databases with an individual, of how many, for exact p-values
 LEAST_ADDED = 0.5  # of the upper limit of the largest risk, by coming with the rest
 LEAST_GAP = 0.5  # of the range of the amounts of an individual, between the two that they give
+LEAST_CHANCE = 1e-6  # of being in a database, or not: a model that is sure may be wrong
 LEAST_SEEN = 2  # databases with and without an individual, where tests are made together
 ALIKE = (
     "The bands assume independent databases and are likely too narrow, and a person who has seen "
@@ -122,6 +126,7 @@ def check_databases(
     records: Responses | None = None,
     least: float = 0.0,
     expected: Array | None = None,
+    stated: StatedPresence | None = None,
 ) -> DatabaseChecks:
     """Check that the databases look independent and identically distributed.
 
@@ -168,6 +173,11 @@ def check_databases(
         risk: the smallest upper limit of delta.
     expected : ndarray, optional
         Shape (n,): the answer that the adversary expects in every database, but for a constant.
+    stated : callable, optional
+        Takes positions of individuals, and returns how probable a model says they are in each
+        database given the response without them, shape (n, m). The test of presence then asks
+        whether they follow the rest otherwise than that: sums of ranks are compared with those
+        that the model expects, by normal approximation.
 
     Returns
     -------
@@ -214,7 +224,7 @@ def check_databases(
     tests = (
         *_dependence(order, advice, past=past, given=given),
         *_drift(order, advice, given=given),
-        *_presence(responses, y, least),
+        *_presence(responses, y, least, stated),
     )
     once = _presence_once(responses, y, least)
     raw = responses if records is None else records
@@ -377,7 +387,9 @@ def _brown_forsythe(early: Array, late: Array) -> tuple[float, float]:
     return float(statistic), float(p)
 
 
-def _presence(responses: Responses, y: Array, least: float) -> tuple[PendingTest, ...]:
+def _presence(
+    responses: Responses, y: Array, least: float, stated: StatedPresence | None
+) -> tuple[PendingTest, ...]:
     """Return the tests that nobody comes, or gives more, by the rest, if there are any.
 
     By rank sums of the rest, and of how far it is from its middle (Ansari and Bradley 1960).
@@ -385,8 +397,11 @@ def _presence(responses: Responses, y: Array, least: float) -> tuple[PendingTest
     from scipy import stats
 
     found: list[PendingTest] = []
+    comers = _come_and_go(responses, y, least, between=(LEAST_SEEN, y.size))
+    if stated is not None and comers.people.size:
+        comers = replace(comers, chance=stated(comers.people))
     for check, groups in (
-        ("presence", _come_and_go(responses, y, least, between=(LEAST_SEEN, y.size))),
+        ("presence", comers),
         ("amounts", _give_more(responses, y, least)),
     ):
         far = stats.rankdata(np.abs(groups.rank - (y.size + 1) / 2), axis=0)
@@ -406,9 +421,14 @@ def _rank_test(
     check: str, where: tuple[str, str], rank: Array, groups: _Groups
 ) -> tuple[PendingTest, ...]:
     """Return the test that nobody is in the group where ranks are high, or low, by Bonferroni."""
+    from scipy.special import ndtr
+
     n, seen = len(rank), groups.inside.sum(axis=0)
-    excess = np.where(groups.inside, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
-    deviation = np.sqrt(seen * (n - seen) / n * rank.var(axis=0, ddof=1))
+    if groups.chance is None:
+        excess = np.where(groups.inside, rank, 0.0).sum(axis=0) - seen * (n + 1) / 2
+        deviation = np.sqrt(seen * (n - seen) / n * rank.var(axis=0, ddof=1))
+    else:
+        excess, deviation = _beyond(groups.inside, rank, groups.chance)
     fewer = np.minimum(seen, n - seen)
     usable = (deviation > 0) & (fewer >= groups.between[0]) & (fewer <= groups.between[1])
     if not usable.any():
@@ -418,28 +438,48 @@ def _rank_test(
     weight = np.where(usable, groups.most**2, 0.0)
     share = weight / weight.sum()
     p = np.full(seen.size, np.inf)
-    p[usable] = rank_sum_p_values(n, seen[usable], excess[usable], z[usable]) / share[usable]
+    raw = (
+        rank_sum_p_values(n, seen[usable], excess[usable], z[usable])
+        if groups.chance is None
+        else 2.0 * ndtr(-np.abs(z[usable]))
+    )
+    p[usable] = raw / share[usable]
     worst, tried = int(np.lexsort((-np.abs(z), p))[0]), int(usable.sum())
     name = name_of(groups.names, groups.people[worst])
+    off, beyond = "", ""
+    if groups.chance is not None:
+        off, beyond = " what the model states", " otherwise than the model states"
     return (
         PendingTest(
             check,
             float(z[worst]),
             min(1.0, float(p[worst])),
             Sentence(
-                f"rank sum {abs(z[worst]):.1f} standard deviations off for individual ",
+                f"rank sum {abs(z[worst]):.1f} standard deviations off{off} for individual ",
                 name,
                 f", the most of {tried}",
             ),
             Sentence(
                 "Individual ",
                 name,
-                f" {groups.does} when the response without them is "
+                f" {groups.does}{beyond} when the response without them is "
                 f"{where[0 if z[worst] > 0 else 1]}",
             ),
             COMES_AND_GOES,
         ),
     )
+
+
+def _beyond(inside: NDArray[np.bool_], rank: Array, chance: Array) -> tuple[Array, Array]:
+    """Return by how much ranks in the group exceed what chances say, and its standard deviation.
+
+    Ranks are about the mean of where it is uncertain who is in it: how many are says nothing.
+    """
+    chance = np.clip(chance, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
+    variance = chance * (1.0 - chance)
+    about = rank - (variance * rank).sum(axis=0) / variance.sum(axis=0)
+    excess = ((inside - chance) * about).sum(axis=0)
+    return excess, np.sqrt((variance * about**2).sum(axis=0))
 
 
 def rank_sum_p_values(
@@ -499,6 +539,9 @@ class _Groups:
         From how many databases on, and up to how many, are in the smaller group.
     names : ndarray
         Labels of all individuals.
+    chance : ndarray, optional
+        Shape (n, m): how probable a model says it is that a database is in the group, given the
+        response without them; the same in all databases if not given.
     """
 
     does: str
@@ -508,6 +551,7 @@ class _Groups:
     rank: Array
     between: tuple[int, int]
     names: NDArray[Any]
+    chance: Array | None = None
 
 
 def _come_and_go(

@@ -228,10 +228,11 @@ def fit_as_asked(
     model: DensityModel, data: Responses | Regression, settings: SamplerSettings
 ) -> FittedModel:
     """Fit a model; raise InvalidInputError if it returns other chains or draws."""
+    from edp_bayes.models.atoms import OfAtoms
     from edp_bayes.models.regression import Regression
 
     if not isinstance(data, Regression):
-        fitted = model.fit(data.on_scale, settings)
+        fitted = model.fit(data if isinstance(model, OfAtoms) else data.on_scale, settings)
     elif isinstance(model, ConditionalModel):
         fitted = model.fit_given(data, settings)
     else:
@@ -410,15 +411,30 @@ def in_question_from(tree: xr.DataTree, kernel: str, regression: Regression) -> 
     """Collect the draws of residuals and coefficients of a posterior."""
     from edp_bayes.models.regression import InQuestion
 
-    u = mixture_from(tree, kernel, NAMES)
-    posterior, shape = tree["posterior"].to_dataset(), u.weights.shape[:-1]
+    u, posterior = mixture_from(tree, kernel, NAMES), tree["posterior"].to_dataset()
+    return InQuestion.of(regression, u, *regression_draws(posterior, regression))
 
-    def draws(name: str, empty: tuple[int, ...]) -> NDArray[np.float64]:
-        if name not in posterior:
+
+def regression_draws(
+    posterior: xr.Dataset, regression: Regression
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the draws of the coefficients, and of the growth; refuse a posterior without them."""
+    shape = posterior.sizes["chain"], posterior.sizes["draw"]
+
+    def draws(name: str, there: bool, empty: tuple[int, ...]) -> NDArray[np.float64]:
+        if not there:
             return np.zeros((*shape, *empty))
+        require_variables([name], posterior.data_vars, " of the regression")
         return np.asarray(posterior[name].transpose("chain", "draw", ...).to_numpy())
 
-    return InQuestion.of(regression, u, draws("coefficients", (0,)), draws("growth", ()))
+    terms = len(regression.terms)
+    coefficients = draws("coefficients", terms > 0, (0,))
+    if coefficients.shape != (*shape, terms):
+        raise InvalidInputError(
+            f"coefficients must be {terms} in each draw, of {', '.join(regression.terms)}; found "
+            f"the shape {coefficients.shape[2:]}: give the adversary of the draws"
+        )
+    return coefficients, draws("growth", regression.scaled, ())
 
 
 def diverging_mixture(kernel: str) -> str:

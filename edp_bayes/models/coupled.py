@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
-from edp_bayes.utils import labels
+from edp_bayes.models.atoms import beside_atoms
+from edp_bayes.models.sampling import SamplerSettings
+from edp_bayes.utils import labels, validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +34,7 @@ __all__ = [
     "drawn_of",
     "group_of",
     "posterior_of",
+    "with_atoms",
 ]
 
 LEADING = ("chain", "draw")
@@ -112,6 +117,35 @@ class CoupledMixture:
             If nobody has this label, their contributions were not collected, or their p_i needs
             draws of its own, because they have at least half the variance of the response.
         """
+        return self.coupling.pair(self._position(individual))
+
+    def risk(self, individual: Any, *, epsilon: ArrayLike) -> Array:
+        """Return delta_i(epsilon) of one individual in every draw.
+
+        Parameters
+        ----------
+        individual : label
+            As in the responses.
+        epsilon : array_like
+            Shape (epsilon,): increasing, not negative.
+
+        Returns
+        -------
+        ndarray
+            Shape (chain, draw, epsilon): the larger risk of both directions of `pair`; of answers
+            with atoms that of atoms and density together.
+
+        Raises
+        ------
+        InvalidInputError, InputTypeError
+            As `pair`, or if epsilon is no such grid.
+        """
+        position, grid = np.array([self._position(individual)]), validate.epsilon_grid(epsilon)
+        curves = self.coupling.curves(position, grid)
+        return np.asarray(curves.reshape(*self.mixture.weights.shape[:2], grid.size))
+
+    def _position(self, individual: Any) -> int:
+        """Return where they are among all; refuse those whose p_i needs draws of its own."""
         position = self.responses.index_of(individual)
         if position in self.apart:
             raise InvalidInputError(
@@ -119,7 +153,7 @@ class CoupledMixture:
                 "response, and the distribution without them is drawn apart, from the responses "
                 "without them: take it of edp.audit, which does so, or ask for others"
             )
-        return self.coupling.pair(position)
+        return position
 
 
 def coupled_mixture(
@@ -148,6 +182,16 @@ def coupled_mixture(
         source=None if source is None else source(mixture, responses),
     )
     return CoupledMixture(mixture, coupling, responses, in_question, apart)
+
+
+def with_atoms(
+    drawn: CoupledMixture, responses: Responses, tree: xr.DataTree, seed: int
+) -> CoupledMixture:
+    """Return the same with the atoms of all answers, if there are any, beside their density."""
+    settings = SamplerSettings(random_seed=seed)
+    posterior = tree["posterior"].to_dataset()
+    whole = beside_atoms(drawn.coupling, responses, posterior, settings)
+    return replace(drawn, coupling=whole)
 
 
 def group_of(draws: Any, name: str) -> xr.Dataset | None:
@@ -189,12 +233,18 @@ def posterior_of(draws: Any) -> xr.Dataset:
 def drawn_of(
     draws: Any, responses: Responses, adversary: Adversary | None, at: Any
 ) -> tuple[xr.DataTree, Responses | Regression]:
-    """Return draws of a model that `build` returned, and what it was built of."""
-    from edp_bayes.models.regression import regression_on
+    """Return draws of a model that `build` returned, and what it was built of.
+
+    Or of one of the responses in question, beside draws of the regression, as an audit has them.
+    """
+    from edp_bayes.models.regression import SHIFT, regression_on
 
     regression = regression_on(responses, adversary, at)
     if regression is None:
         return drawn_from(draws, responses.on_scale), responses.on_scale
+    posterior = posterior_of(draws)
+    if SHIFT in posterior:
+        return drawn_from(draws, regression.in_question(posterior)), regression
     return drawn_from(draws, regression.known.responses), regression
 
 

@@ -19,7 +19,12 @@ from edp_bayes.models.contributions import (
     drawn_without_regression,
     source_of,
 )
-from edp_bayes.models.coupled import CoupledMixture, coupled_mixture, drawn_from
+from edp_bayes.models.coupled import (
+    CoupledMixture,
+    coupled_mixture,
+    drawn_from,
+    with_atoms,
+)
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
@@ -175,10 +180,9 @@ class PyMCMixture:
         --------
         CoupledMixture : what is returned
         """
-        responses = responses.on_scale
-        return self.coupled(
-            drawn_from(draws, responses), responses, validate.seed(random_seed) or 0
-        )
+        seed, modelled = validate.seed(random_seed) or 0, responses.on_scale
+        tree = drawn_from(draws, modelled)
+        return with_atoms(self.coupled(tree, modelled, seed), responses, tree, seed)
 
     def coupled(
         self, tree: xr.DataTree, data: Responses, seed: int, source: ToSource | None = None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 
 from edp_bayes.distributions.mixtures import Mixture
@@ -100,6 +101,12 @@ class DrawnMixture:
         """Return the draws that were given, beside those without each individual."""
         drawn_from(self.draws, responses, responses.on_scale)
         mixture, responses = self._mixture(), responses.on_scale
+        parts = (mixture.weights, mixture.locations, mixture.scales)
+        if not any(np.ptp(part, axis=(0, 1)).any() for part in parts):
+            raise InvalidInputError(
+                "the draws are all the same, and those of a posterior are not: an estimate that is "
+                "repeated has no band"
+            )
         source = source_of(self.posterior, self.contributions)
         drawn = coupled_mixture(mixture, responses, settings.random_seed or 0, source=source)
         fitted = fitted_mixture(

@@ -7,19 +7,18 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from edp_bayes.coupling.contributions.dominance import fit_without
+from edp_bayes.coupling.contributions.dominance import dominant_individuals, fit_without
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.models.atoms import OfAtoms, add_atoms
 from edp_bayes.models.base import (
-    NAMES,
     FittedModel,
     ShortRepr,
-    mixture_from,
     models_rounding,
+    parts_of,
     require_variables,
 )
-from edp_bayes.models.base_measure import MADE_OF
 from edp_bayes.models.contribution_data import Held
 from edp_bayes.models.contribution_model import (
     OBSERVED,
@@ -32,15 +31,17 @@ from edp_bayes.models.contributions import (
     drawn_contributions,
     drawn_without_regression,
 )
-from edp_bayes.models.coupled import CoupledMixture, drawn_of
+from edp_bayes.models.coupled import CoupledMixture, drawn_of, with_atoms
 from edp_bayes.models.custom import PyMCMixture
 from edp_bayes.models.dirichlet_process import DirichletProcessMixture
 from edp_bayes.models.finite_mixture import FiniteMixture
 from edp_bayes.models.predicted import predicted_by
 from edp_bayes.models.priors import Priors
 from edp_bayes.models.regression import regression_on, stretched
+from edp_bayes.models.rest import draw_rest
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.utils import validate
+from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +59,7 @@ TARGET_ACCEPT = 0.9  # of NUTS: the fewest steps for an effective draw without d
 
 
 @dataclass(frozen=True, repr=False)
-class FullPosterior(ShortRepr):
+class FullPosterior(ShortRepr, OfAtoms):
     """One PyMC model of the response and of all contributions, drawn together by NUTS.
 
     The other mixture models know contributions by empirical Bayes: the pools of all individuals
@@ -152,13 +153,6 @@ class FullPosterior(ShortRepr):
         """Return whether the model of the response is one of what was rounded."""
         return models_rounding(self.density, responses)
 
-    @property
-    def _of_rest(self) -> Any:
-        """Model of the response without an individual, of which no prior in its units is known."""
-        if isinstance(self.density, PyMCMixture):
-            return self.density
-        return replace(self.density, priors=self.density.priors.without(*MADE_OF))
-
     def build(
         self, responses: Responses, *, adversary: Adversary | None = None, at: Any = None
     ) -> Any:
@@ -181,7 +175,7 @@ class FullPosterior(ShortRepr):
             Data are ``pm.Data``; see docs/models/your_own.md for their names.
         """
         regression = regression_on(responses, adversary, at)
-        return self._built(self._held(responses if regression is None else regression))
+        return self._built(responses if regression is None else regression)
 
     def to_mixture(
         self,
@@ -227,8 +221,9 @@ class FullPosterior(ShortRepr):
         that of all other answers, and on the scale of a transform if there is one.
         """
         tree, data = drawn_of(draws, responses, adversary, at)
-        rng = SamplerSettings(random_seed=validate.seed(random_seed) or 0).generator(NEW)
-        return self._coupled(tree, self._held(data), rng)
+        seed = validate.seed(random_seed) or 0
+        rng = SamplerSettings(random_seed=seed).generator(NEW)
+        return with_atoms(self._coupled(tree, self._held(data), rng), responses, tree, seed)
 
     def _coupled(self, tree: xr.DataTree, held: Held, rng: np.random.Generator) -> CoupledMixture:
         """Return p and every p_i of draws, those of dominant individuals apart."""
@@ -241,7 +236,7 @@ class FullPosterior(ShortRepr):
 
         given = held.responses if held.regression is None else held.regression
         found: CoupledMixture = self.density.coupled(tree, given, 0, source)
-        return replace(found, apart=tuple(held.dominant.tolist()))
+        return replace(found, apart=tuple(dominant_individuals(found.responses).tolist()))
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior by NUTS.
@@ -264,15 +259,17 @@ class FullPosterior(ShortRepr):
             raise drawn_without_regression(self)
         return Held.of(data.known.responses, data)
 
-    def _built(self, held: Held) -> Any:
+    def _built(self, data: Responses | Regression) -> Any:
+        held = self._held(data)
         given = () if held.regression is None else (held.regression,)
         model = self.density.build(held.responses, *given)
         add_contributions(model, held, self.priors)
+        add_atoms(model, parts_of(data)[0])
         return model
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
         held = self._held(data)
-        model = self._built(held)
+        model = self._built(data)
         settings = settings.accepting(TARGET_ACCEPT)
         tree = sample_nuts(model, settings)
         drawn = self._coupled(tree, held, settings.generator(NEW))
@@ -295,14 +292,11 @@ class FullPosterior(ShortRepr):
         """Draw the distribution without each dominant individual, at the database in question."""
         question = fitted.in_question
         responses = held.responses if question is None else question.responses
+        own = isinstance(self.density, PyMCMixture)
+        of_rest = self.density if own else self.density.of_rest
 
-        def draw(y: Any, stream: str) -> Mixture:
-            from edp_bayes.responses.responses import Responses
-
-            rest = Responses.from_arrays(y[:, 0], contribution=y * 0.0, step=responses.step)
-            alone = replace(settings.starting_without(), keep=None)
-            drawn = sample_nuts(self._of_rest.build(rest), alone)
-            found = mixture_from(drawn, self.kernel, NAMES)
+        def draw(y: Array, stream: str) -> Mixture:
+            found = draw_rest(of_rest, responses, settings, y, stream)
             if question is None or held.regression is None:
                 return found
             # as every draw of the growth has it, about the mean of what was drawn from
@@ -310,4 +304,4 @@ class FullPosterior(ShortRepr):
             return stretched(found, factor, float(y.mean()))
 
         shape = fitted.mixture.weights.shape[:2]
-        return fit_without(responses, shape, draw, held.dominant)
+        return fit_without(responses, shape, draw)

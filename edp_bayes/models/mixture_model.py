@@ -4,26 +4,49 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from edp_bayes.coupling.contributions.dominance import dominant_individuals, fit_without
+from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.diagnostics.truncation import Truncation
+from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.models.atoms import OfAtoms, add_atoms
 from edp_bayes.models.base import (
     NAMES,
     FittedModel,
     OfRounded,
     ShortRepr,
+    database_log_likelihood,
     diverging_mixture,
     fitted_mixture,
     in_question_from,
     mixture_from,
     parts_of,
+    regression_draws,
 )
-from edp_bayes.models.base_measure import BaseMeasure, assumed, observe, priors_of, units_of
-from edp_bayes.models.coupled import CoupledMixture, coupled_mixture, drawn_of
+from edp_bayes.models.base_measure import (
+    MADE_OF,
+    BaseMeasure,
+    assumed,
+    observe,
+    priors_of,
+    units_of,
+)
+from edp_bayes.models.coupled import (
+    CoupledMixture,
+    coupled_mixture,
+    drawn_of,
+    group_of,
+    posterior_of,
+    with_atoms,
+)
 from edp_bayes.models.log_prior import from_pymc
 from edp_bayes.models.prior_draws import prior_of_mixture
-from edp_bayes.models.regression import regression_on
+from edp_bayes.models.priors import Priors
+from edp_bayes.models.regression import SHIFT, Regression, regression_on
+from edp_bayes.models.rest import draw_rest
 from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 from edp_bayes.responses.joined import JointResponses
 from edp_bayes.utils import validate
@@ -33,14 +56,12 @@ if TYPE_CHECKING:
 
     from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.models.contributions import ToSource
-    from edp_bayes.models.priors import Priors
-    from edp_bayes.models.regression import Regression
     from edp_bayes.responses.responses import Responses
 
 __all__ = ["MixtureModel"]
 
 
-class MixtureModel(ShortRepr, OfRounded, ABC):
+class MixtureModel(ShortRepr, OfRounded, OfAtoms, ABC):
     """A mixture whose components have a base measure; the weights are a subclass's."""
 
     kernel: str
@@ -92,7 +113,8 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
             return build_joint_model(self, responses, adversary=adversary, at=at)
         if (given := regression_on(responses, adversary, at)) is not None:
             responses, regression = given.known.responses, given
-        responses, priors = responses.on_scale, priors_of(self, regression)
+        whole, responses = responses, responses.on_scale
+        priors = priors_of(self, regression)
         coords = self._coords(responses)
         with pm.Model(coords=coords) as model:
             weights = self._weights(priors, len(coords["component"]))
@@ -103,6 +125,7 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
                 priors,
             )
             observe(responses, weights, locations, scales, self.kernel, regression)
+        add_atoms(model, whole)
         return model
 
     def to_mixture(
@@ -112,6 +135,7 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
         *,
         adversary: Adversary | None = None,
         at: Any = None,
+        joint: Any = None,
         random_seed: int | None = None,
     ) -> CoupledMixture:
         """Return p and every p_i of draws of the PyMC model that `build` returns.
@@ -124,13 +148,19 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
             With a group posterior of dims chain and draw, or that group itself.
         responses : Responses
             What `build` was given.
-        adversary : Adversary, optional
-            What `build` was given. An audit fits the density once more then, to the residuals at
-            the posterior mean of the coefficients; here every draw has its own.
-        at : label, optional
+        adversary, at : optional
             What `build` was given.
+        joint : DataTree, InferenceData or Dataset, optional
+            Draws of the model given that adversary, where `draws` are of the density alone: of
+            ``build(first.responses)`` with ``first = to_mixture(joint, ...)``. An audit draws the
+            density so, and its trace has both: give it as `draws`.
         random_seed : int, optional
             Of the contributions: that of an audit gives its numbers. By default 0.
+
+        Returns
+        -------
+        CoupledMixture
+            Without dominant individuals, whose p_i an audit draws apart.
 
         Raises
         ------
@@ -146,8 +176,34 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
         Of answers that are rounded p is the distribution of what was rounded, of those with atoms
         that of all other answers, and on the scale of a transform if there is one.
         """
+        if joint is not None:
+            draws = self._beside(draws, joint, responses, adversary, at)
         tree, data = drawn_of(draws, responses, adversary, at)
-        return self.coupled(tree, data, validate.seed(random_seed) or 0)
+        seed = validate.seed(random_seed) or 0
+        drawn = self.coupled(tree, data, seed)
+        return with_atoms(
+            replace(drawn, apart=tuple(dominant_individuals(drawn.responses).tolist())),
+            responses,
+            tree,
+            seed,
+        )
+
+    def _beside(
+        self, draws: Any, joint: Any, responses: Responses, adversary: Adversary | None, at: Any
+    ) -> xr.DataTree:
+        """Return draws of a density with those of the regression that it is of."""
+        import xarray as xr
+
+        if adversary is None:
+            raise InvalidInputError("joint are draws given an adversary: give adversary=, too")
+        tree, data = drawn_of(joint, responses, adversary, at)
+        assert isinstance(data, Regression)
+        found = in_question_from(tree, self.kernel, data).of_regression(data)
+        groups = {"posterior": posterior_of(draws).assign(found)}
+        observed = group_of(draws, "observed_data")
+        return xr.DataTree.from_dict(
+            groups if observed is None else groups | {"observed_data": observed}
+        )
 
     def coupled(
         self,
@@ -158,32 +214,62 @@ class MixtureModel(ShortRepr, OfRounded, ABC):
     ) -> CoupledMixture:
         """Return p and every p_i of draws, with contributions of a source."""
         responses, regression = parts_of(data)
-        return coupled_mixture(
-            mixture_from(tree, self.kernel, NAMES),
-            responses,
-            seed,
-            in_question=None
-            if regression is None
-            else in_question_from(tree, self.kernel, regression),
-            source=source,
-        )
+        mixture, posterior = mixture_from(tree, self.kernel, NAMES), tree["posterior"].to_dataset()
+        if regression is not None and SHIFT in posterior:
+            coefficients, growth = regression_draws(posterior, regression)
+            drawn = coupled_mixture(mixture, regression.in_question(posterior), seed, source=source)
+            return regression.taken_to_scale(
+                drawn,
+                database_log_likelihood(mixture, drawn.responses),
+                middle=coefficients.mean(axis=(0, 1)),
+                coefficients=coefficients,
+                growth=growth,
+                shift=posterior[SHIFT].transpose("chain", "draw").to_numpy(),
+                seed=seed,
+            )
+        question = None if regression is None else in_question_from(tree, self.kernel, regression)
+        return coupled_mixture(mixture, responses, seed, in_question=question, source=source)
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior, by Gibbs sampling where the kernel is Gaussian.
 
         The same posterior is drawn by NUTS for other kernels, and where the settings ask for it.
         """
-        return self._fit(responses.on_scale, settings)
+        return self._fit(responses, settings)
 
     def fit_given(self, regression: Regression, settings: SamplerSettings) -> FittedModel:
         """Draw from the posterior of the residuals' distribution and of the regression."""
         return regression.refined(self, self._fit(regression, settings), settings)
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
+        modelled = data if isinstance(data, Regression) else data.on_scale
         if settings.by_gibbs(self.kernel, self.priors):
-            return self._by_gibbs(data, settings)
+            return self._by_gibbs(modelled, settings)
         model = self.build(*parts_of(data))
-        return self.from_draws(model, sample_nuts(model, settings), data, settings)
+        fitted = self.from_draws(model, sample_nuts(model, settings), modelled, settings)
+        if isinstance(modelled, Regression):  # of a joint fit no more is taken than the regression
+            return fitted
+        return self._with_dominant(fitted, modelled, settings)
+
+    def _with_dominant(
+        self, fitted: FittedModel, responses: Responses, settings: SamplerSettings
+    ) -> FittedModel:
+        """Take the distribution without each dominant individual from draws of its own."""
+        shape = fitted.mixture.weights.shape[:2]
+        without = fit_without(
+            responses, shape, partial(draw_rest, self.of_rest, responses, settings)
+        )
+        assert isinstance(fitted.coupling, RegressionCoupling)
+        return replace(fitted, coupling=replace(fitted.coupling, without=without))
+
+    @property
+    def of_rest(self) -> MixtureModel:
+        """Model of the response without an individual, of which nothing in its units is known."""
+        assert isinstance(self.priors, Priors)
+        base = replace(self.base_measure, narrowest=None)
+        return replace(  # type: ignore[type-var]
+            self, base_measure=base, priors=self.priors.without(*MADE_OF)
+        )
 
     def from_draws(
         self,

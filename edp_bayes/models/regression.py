@@ -30,10 +30,12 @@ if TYPE_CHECKING:
 
     from edp_bayes.coupling.base import Coupling
     from edp_bayes.models.base import DensityModel, FittedModel
+    from edp_bayes.models.coupled import CoupledMixture
     from edp_bayes.models.sampling import SamplerSettings
     from edp_bayes.responses.responses import Responses
 
 __all__ = [
+    "SHIFT",
     "InQuestion",
     "Regression",
     "refuse_no_adversary",
@@ -43,6 +45,9 @@ __all__ = [
     "stretched",
 ]
 
+# Name of the draws of `InQuestion.shift` in a trace, whose density is that of the responses in
+# question, not that of residuals.
+SHIFT = "shift"
 LEAST_SCORE = 1e-6  # probabilities nearer to 0 or 1 are taken as this
 
 
@@ -126,6 +131,13 @@ class Regression(Conditional):
             half_step=half,
         )
 
+    def in_question(self, posterior: xr.Dataset) -> Responses:
+        """Return the responses that the second density of a posterior is of: see `refined`."""
+        from edp_bayes.models.base import regression_draws
+
+        coefficients, growth = regression_draws(posterior, self)
+        return self.adjusted(coefficients.mean(axis=(0, 1)), float(growth.mean()))
+
     def fitted_to_residuals(self, model: DensityModel, settings: SamplerSettings) -> FittedModel:
         """Fit a model that knows of no regression to the residuals at the mode.
 
@@ -153,7 +165,10 @@ class Regression(Conditional):
             model, settings, question.middle, question.coefficients, question.growth, question.shift
         )
         said = unused_transitions(joint.divergences, joint.diverging)
-        return replace(fitted, warnings=(*fitted.warnings, *said))
+        parameters = fitted.parameters
+        if parameters is not None and fitted.in_question is not None:
+            parameters = parameters.assign(fitted.in_question.of_regression(self))
+        return replace(fitted, parameters=parameters, warnings=(*fitted.warnings, *said))
 
     def _with_density(
         self,
@@ -165,19 +180,61 @@ class Regression(Conditional):
         shift: Array,
     ) -> FittedModel:
         """Fit a model to the residuals at one place, and take its draws to the scale of each."""
+        from edp_bayes.models.coupled import CoupledMixture
+
+        responses = self.adjusted(middle, float(growth.mean()))
+        fitted = model.fit(responses, settings.starting_without(DRAWN))
+        drawn = self.taken_to_scale(
+            CoupledMixture(fitted.mixture, fitted.coupling, responses),
+            fitted.log_likelihood,
+            middle=middle,
+            coefficients=coefficients,
+            growth=growth,
+            shift=shift,
+            seed=settings.random_seed or 0,
+        )
+        assert drawn.in_question is not None
+        predictive = fitted.predictive
+        return replace(
+            fitted,
+            mixture=drawn.mixture,
+            coupling=drawn.coupling,
+            in_question=drawn.in_question,
+            log_likelihood=drawn.in_question.log_likelihood,
+            predictive=None if predictive is None else predictive + self._moved(growth),
+        )
+
+    def taken_to_scale(
+        self,
+        drawn: CoupledMixture,
+        log_likelihood: Array,
+        *,
+        middle: Array,
+        coefficients: Array,
+        growth: Array,
+        shift: Array,
+        seed: int,
+    ) -> CoupledMixture:
+        """Return draws of the density of the responses in question, each at the scale of its gamma.
+
+        Parameters
+        ----------
+        drawn : CoupledMixture
+            Of responses that are `adjusted` at middle and the mean of gamma.
+        log_likelihood : ndarray
+            Shape (chain, draw, database), of these responses.
+        middle, coefficients, growth, shift : ndarray
+            As of `InQuestion`.
+        seed : int
+            Of the contributions.
+        """
         from edp_bayes.coupling.regression import RegressionCoupling
 
-        gamma = float(growth.mean())
-        responses = self.adjusted(middle, gamma)
-        fitted = model.fit(responses, settings.starting_without(DRAWN))
-        shape = fitted.mixture.weights.shape[:-1]
-        # the densities are those of the responses in question, at another scale than their own
-        moved = np.log(self.growth(gamma)) - gamma * self.position
+        responses, coupling = drawn.responses, drawn.coupling
         residuals = responses.response_by_database
-        coupling = fitted.coupling
-        adjusted = isinstance(coupling, RegressionCoupling)
         if np.ptp(growth) > 0.0:
-            coupling = _stretched(coupling, responses, self.growth(growth - gamma), settings)
+            factor = self.growth(growth - float(growth.mean()))
+            coupling = _stretched(coupling, responses, factor, seed)
         in_question = InQuestion(
             mixture=coupling.mixture,
             responses=responses,
@@ -185,23 +242,22 @@ class Regression(Conditional):
             coefficients=coefficients,
             growth=growth,
             shift=shift,
-            log_likelihood=fitted.log_likelihood + moved,
+            log_likelihood=log_likelihood + self._moved(growth),
             scores=scores_of(
-                fitted.mixture,
-                np.broadcast_to(residuals, (*shape, *residuals.shape)),
+                drawn.mixture,
+                np.broadcast_to(residuals, (*growth.shape, *residuals.shape)),
                 responses.half_step,
             ),
-            slopes_known=0 if adjusted else regressed(responses),
+            slopes_known=0
+            if isinstance(drawn.coupling, RegressionCoupling)
+            else regressed(responses),
         )
-        predictive = None if fitted.predictive is None else fitted.predictive + moved
-        return replace(
-            fitted,
-            mixture=coupling.mixture,
-            coupling=coupling,
-            in_question=in_question,
-            log_likelihood=in_question.log_likelihood,
-            predictive=predictive,
-        )
+        return replace(drawn, mixture=coupling.mixture, coupling=coupling, in_question=in_question)
+
+    def _moved(self, growth: Array) -> Array:
+        """Return what takes log densities of responses in question to their own scale, (n,)."""
+        gamma = float(growth.mean())
+        return np.asarray(np.log(self.growth(gamma)) - gamma * self.position)
 
     def _in_units(self, x: Array) -> Array:
         lag = np.array([part.lag for part in self.known.regressors], dtype=bool)
@@ -216,9 +272,7 @@ def stretched(mixture: Mixture, factor: Array, place: float) -> Mixture:
     return Mixture(mixture.weights, located, scale * mixture.scales, kernel=mixture.kernel)
 
 
-def _stretched(
-    coupling: Coupling, responses: Responses, factor: Array, settings: SamplerSettings
-) -> Coupling:
+def _stretched(coupling: Coupling, responses: Responses, factor: Array, seed: int) -> Coupling:
     """Return a mixture model's coupling with every draw scaled about the mean of the responses.
 
     Individuals contribute what they did.
@@ -233,7 +287,7 @@ def _stretched(
         for i, mixture in getattr(coupling, "without", {}).items()
     }
     mixture = stretched(coupling.mixture, factor, float(y.mean()))
-    return RegressionCoupling.fit(mixture, responses, settings.random_seed or 0, without)
+    return RegressionCoupling.fit(mixture, responses, seed, without)
 
 
 def regression_on(
@@ -392,6 +446,20 @@ class InQuestion:
             shift=units.spread * (beta @ regression.target - place),
             log_likelihood=log_density - jacobian,
             scores=scores_of(u, residuals, half),
+        )
+
+    def of_regression(self, regression: Regression) -> xr.Dataset:
+        """Return the draws of the regression, dims (chain, draw, ...), as a trace has them."""
+        import xarray as xr
+
+        lead = ("chain", "draw")
+        return xr.Dataset(
+            {
+                "coefficients": ((*lead, "term"), self.coefficients),
+                "growth": (lead, self.growth),
+                SHIFT: (lead, self.shift),
+            },
+            coords={"term": regression.terms},
         )
 
     @property

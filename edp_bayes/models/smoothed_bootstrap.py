@@ -13,6 +13,7 @@ from edp_bayes.distributions import kernels
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.neighbours import neighbour_distances
 from edp_bayes.exceptions import InvalidInputError
+from edp_bayes.models.atoms import add_atoms
 from edp_bayes.models.base import (
     LAPLACE,
     NAMES,
@@ -24,7 +25,7 @@ from edp_bayes.models.base import (
 )
 from edp_bayes.models.base_measure import Standardisation, coordinates, scale_of_unit_spread
 from edp_bayes.models.bootstrap_model import CENTRES, observe_others
-from edp_bayes.models.coupled import CoupledMixture, drawn_from
+from edp_bayes.models.coupled import CoupledMixture, drawn_from, with_atoms
 from edp_bayes.models.log_prior import gather
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils import validate
@@ -118,7 +119,7 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
         import pymc as pm
         import pytensor.tensor as pt
 
-        responses = responses.on_scale
+        whole, responses = responses, responses.on_scale
         n, samples = responses.n_databases, responses.samples
         middle, relative = self._scale(responses)
         coords = coordinates(responses, n * samples)
@@ -142,9 +143,12 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
                 ratios=self._held_out(responses) if self.variable else None,
                 ratios_next=relative,
             )
+        add_atoms(model, whole)
         return model
 
-    def to_mixture(self, draws: Any, responses: Responses) -> CoupledMixture:
+    def to_mixture(
+        self, draws: Any, responses: Responses, *, random_seed: int | None = None
+    ) -> CoupledMixture:
         """Return p and every p_i of draws of the PyMC model that `build` returns.
 
         Every database keeps its weight and moves by what the individual contributed to it.
@@ -155,6 +159,8 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
             With a group posterior of dims chain and draw, or that group itself.
         responses : Responses
             What `build` was given.
+        random_seed : int, optional
+            Of who turns atoms into other answers. No pair depends on it.
 
         Raises
         ------
@@ -165,14 +171,17 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
         --------
         edp_bayes.models.CoupledMixture : what is returned
         """
-        responses = responses.on_scale
-        mixture = mixture_from(drawn_from(draws, responses), self.kernel, NAMES)
+        whole, responses = responses, responses.on_scale
+        tree = drawn_from(draws, responses)
+        mixture = mixture_from(tree, self.kernel, NAMES)
         if mixture.weights.shape[-1] != responses.response.size:
             raise InvalidInputError(
                 f"draws of a smoothed bootstrap have one component for each of the "
                 f"{responses.response.size} responses, found {mixture.weights.shape[-1]}"
             )
-        return _coupled(mixture, responses)
+        return with_atoms(
+            _coupled(mixture, responses), whole, tree, validate.seed(random_seed) or 0
+        )
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:
         """Draw exactly: Dirichlet weights, bandwidth by inversion of its distribution."""

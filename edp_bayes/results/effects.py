@@ -55,6 +55,7 @@ EFFECTS = MappingProxyType(
         "atoms": Effect(WITHHOLDS, "answers become one value, which the density denies"),
         "newcomers": Effect(WITHHOLDS, "new individuals may stay, which the data do not show"),
         "slopes": Effect(WITHHOLDS, "slopes are taken for known: bands are too narrow"),
+        "dominant": Effect(WITHHOLDS, "a small difference of large variances stands for p_i"),
         "own contribution": Effect(WITHHOLDS, "the risk is larger against another individual"),
         "Ljung-Box": Effect(WITHHOLDS, _DEPENDS),
         "lag-1 autocorrelation": Effect(WITHHOLDS, _DEPENDS),

@@ -248,8 +248,8 @@ def pseudonym_table(result: PrivacyCurves, *, key: bytes | str | None = None) ->
 def worded(sentence: str, named: Namer, known: Set[str]) -> str:
     """Return a sentence in which individuals are called what the report calls them.
 
-    A name that is none of the known labels is withheld. So is the whole of a plain text, from a model
-    of one's own, that might hold a name.
+    A name that is none of the known labels is withheld. So is the whole of a plain text, from a
+    model of one's own, that might hold a name.
 
     Examples
     --------

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import edp_bayes as edp
+from edp_bayes.diagnostics import check_databases
 
 PAGE = Path(__file__).parents[2] / "docs" / "models.md"
 OWN = Path(__file__).parents[2] / "docs" / "models" / "your_own.md"
@@ -75,6 +76,14 @@ def test_in_a_household_an_absence_tells_of_the_others(examples):
     # both come by one latent presence
     comes, joins = parameters["household_comes"].to_numpy(), parameters["member_joins"].to_numpy()
     np.testing.assert_allclose(w[..., 3], comes * joins.prod(axis=-1), rtol=1e-9)
+
+
+@pytest.mark.full
+def test_what_the_household_states_of_presence_withholds_nothing(examples):
+    audit, responses = examples[0]["audit"], examples[0]["responses"]
+    assert audit.withheld is None
+    assert "off what the model states" in audit.checks.loc["presence", "sentence"]
+    assert not check_databases(responses)["presence"].passed
 
 
 @pytest.mark.full

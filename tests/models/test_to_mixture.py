@@ -6,6 +6,7 @@ import xarray as xr
 
 import edp_bayes as edp
 from edp_bayes.models.contributions import CONTRIBUTIONS
+from edp_bayes.models.sampling import SamplerSettings, sample_nuts
 
 EPSILON = np.array([0.05, 0.3])
 QUICK = {"draws": 30, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -117,6 +118,54 @@ def test_given_an_adversary_draws_of_the_full_posterior_are_its_audit():
         model.to_mixture(draws.isel(chain=0, drop=True), responses, adversary=known)
 
 
+@pytest.mark.parametrize("growing", [False, True])
+def test_given_an_adversary_the_trace_of_a_mixture_is_its_audit(growing):
+    """The density is drawn again, and the trace has its draws beside those of the regression."""
+    responses = world(n=40).replaced(database=np.arange(40))
+    known = edp.Adversary(past=1, trend=True, changing_scale=growing)
+    audit = edp.audit(
+        responses, epsilon=EPSILON, adversary=known, draws=30, random_seed=3, progressbar=False
+    )
+    drawn = edp.DirichletProcessMixture().to_mixture(
+        audit.trace, responses, adversary=known, random_seed=3
+    )
+    assert_risks_are_those_of(audit, drawn)
+    np.testing.assert_array_equal(drawn.mixture.scales, audit.tree["mixture"]["scales"])
+    assert drawn.in_question is not None
+    np.testing.assert_array_equal(
+        drawn.in_question.next_response.locations, audit.tree["mixture"]["locations"]
+    )
+    with pytest.raises(edp.InvalidInputError, match="of the regression named coefficients"):
+        edp.DirichletProcessMixture().to_mixture(
+            audit.trace["posterior"].to_dataset().drop_vars(["coefficients", "shift"]),
+            responses, adversary=known,
+        )  # fmt: skip
+    with pytest.raises(edp.InvalidInputError, match="coefficients must be"):
+        edp.DirichletProcessMixture().to_mixture(
+            audit.trace, responses, adversary=edp.Adversary(past=2, season=12)
+        )
+
+
+@pytest.mark.full
+def test_who_builds_samples_and_couples_twice_has_the_audit_given_an_adversary():
+    responses = world(n=40).replaced(database=np.arange(40))
+    known, model = edp.Adversary(past=1, trend=True), edp.FiniteMixture(components=2)
+    audit = edp.audit(
+        responses, epsilon=EPSILON, adversary=known, model=model, sampler="pymc", cores=1, **QUICK
+    )
+    settings = SamplerSettings(sampler="pymc", cores=1, **QUICK)
+    joint = sample_nuts(model.build(responses, adversary=known), settings)
+    first = model.to_mixture(joint, responses, adversary=known)
+    alone = sample_nuts(model.build(first.responses), settings)
+    drawn = model.to_mixture(alone, responses, adversary=known, joint=joint, random_seed=1)
+    assert_risks_are_those_of(audit, drawn)
+    assert_risks_are_those_of(
+        audit, model.to_mixture(audit.trace, responses, adversary=known, random_seed=1)
+    )
+    with pytest.raises(edp.InvalidInputError, match="give adversary=, too"):
+        model.to_mixture(alone, responses, joint=joint)
+
+
 def test_given_an_adversary_a_mixture_is_that_of_the_database_in_question():
     responses = world(n=40).replaced(database=np.arange(40))
     known, model = edp.Adversary(trend=True), edp.FiniteMixture(components=2)
@@ -173,3 +222,24 @@ def test_of_a_dominant_individual_draws_apart_are_needed():
     with pytest.raises(edp.InvalidInputError, match="individual 0 has at least half the variance"):
         drawn.pair(0)
     assert risk(*drawn.pair(1)).shape == (2, 25, 2)
+
+
+@pytest.mark.full
+def test_nuts_draws_the_rest_of_a_dominant_individual_as_gibbs_sampling_does():
+    """Their contribution taken out of p gave 0.14 in the place of 0.32 at epsilon = 1."""
+    rng = np.random.default_rng(3)
+    c = rng.normal(2.0, [5.0, 0.1, 0.1], (40, 3))
+    c[:, 0] *= rng.random(40) < 0.6
+    responses = edp.Responses.from_arrays(2.0 * rng.normal(size=40) + c.sum(axis=1), contribution=c)
+    model = edp.FiniteMixture(components=2)
+    asked = {"epsilon": [0.05, 0.3, 1.0], "random_seed": 1, "progressbar": False, "model": model}
+    gibbs = edp.audit(responses, draws=500, **asked)
+    nuts = edp.audit(responses, draws=250, tune=400, sampler="pymc", cores=1, **asked)
+    assert nuts.tree["without"]["position"].to_numpy().tolist() == [0]
+    for part in ("delta", "total_risk"):
+        found, expected = (
+            getattr(audit, part).mean(("chain", "draw")).to_numpy() for audit in (nuts, gibbs)
+        )
+        np.testing.assert_allclose(found, expected, atol=0.02)
+    with pytest.raises(edp.InvalidInputError, match="individual 0 has at least half the variance"):
+        model.to_mixture(nuts.trace, responses).pair(0)

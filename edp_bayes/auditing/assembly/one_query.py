@@ -30,7 +30,9 @@ from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
 from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.coupling.views.unseen_past import PastCoupling
+from edp_bayes.diagnostics.dominant import check_dominant
 from edp_bayes.diagnostics.largest import check_largest
+from edp_bayes.diagnostics.stated import stated_presence
 from edp_bayes.diagnostics.truncation import check_truncation
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.models.base import FittedModel
@@ -346,9 +348,15 @@ class OneQuery(Parts[Responses, Regression, FittedModel]):
                 records=released,
                 least=float(limit.min()),
                 expected=_expected(regression, fitted),
+                # of a model of one's own
+                stated=stated_presence(density, responses)
+                if fitted.attributes.get("contributions") == "drawn"
+                else None,
             ),
             check_truncation(fitted.truncated, epsilon=grid, upper=limit),
         ]
+        if isinstance(density, RegressionCoupling):
+            tests.append(check_dominant(responses, density))
         if advice and isinstance(density, RegressionCoupling):
             seed = settings.generator("largest")
             tests.append(check_largest(density.posterior, responses, seed))

@@ -79,7 +79,6 @@ def fit_without(
     responses: Responses,
     shape: tuple[int, int],
     draw: Callable[[Array, str], Mixture],
-    individuals: Index | None = None,
 ) -> dict[int, Mixture]:
     """Return the distribution of the response without each dominant individual.
 
@@ -92,13 +91,10 @@ def fit_without(
     draw : callable
         Takes responses, shape (n, samples), and the name of a stream of random numbers, and
         returns draws of their distribution, shape (chain, draw, component).
-    individuals : ndarray of int, optional
-        The `dominant_individuals`, where they were found before.
     """
     deviation = float(responses.response.std())
     found = {}
-    people = dominant_individuals(responses) if individuals is None else individuals
-    for person, rest, stream in responses_without(responses, people):
+    for person, rest, stream in responses_without(responses, dominant_individuals(responses)):
         if np.ptp(rest) > CONSTANT * deviation:
             found[person] = draw(rest.reshape(-1, responses.samples), stream)
         else:
