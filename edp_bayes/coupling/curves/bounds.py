@@ -87,8 +87,8 @@ def _draws(first, last, base, moves, noise, growth, floor, by_cells, out, done):
         inside = _list_heavy(base[s, 0], max(beside, APART * floor[s, -1]), heavy)
         heavier = _list_heavy(base[s, 0], beside, heavy)
         if by_cells:
-            wide[0], wide[1] = 0.0, base[s, 1]
             for k in range(size):
+                wide[0, k], wide[1, k] = 0.0, base[s, 1, k]
                 wide[2, k] = math.sqrt(base[s, 2, k] ** 2 + noise)
             for k in heavy[:inside]:
                 wide[0, k] = base[s, 0, k]
@@ -118,8 +118,15 @@ def _list_heavy(weights, least, heavy):  # type: ignore[no-untyped-def]
 
     The heaviest is the first: where bounds are too large that shows soon.
     """
-    order = np.argsort(weights)
     count, light = weights.size, 0.0
+    # by insertion: numpy.argsort takes 4 s to compile
+    order = np.empty(count, dtype=np.int64)
+    for k in range(count):
+        place = k
+        while place > 0 and weights[order[place - 1]] > weights[k]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = k
     for k in order:
         light += weights[k]
         if light > least:

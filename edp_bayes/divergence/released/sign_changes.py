@@ -75,7 +75,9 @@ def _curves(first, last, evaluate, p, q, growth, grid, centre, reach_gaussian, r
     )  # fmt: skip
     curve, total = np.empty((2, levels)), np.zeros(3)
     for j in range(first, last):
-        work[:, :], level[:], total[:] = 0.0, growth[j], 0.0
+        work[:, :], total[:] = 0.0, 0.0
+        for e in range(levels):
+            level[e] = growth[j, e]
         here = moved(grid, centre[j])
         tabulate(p[j], q[j], reach_gaussian, reach_laplace, table, ends)
         count, bent = zones(p[j], q[j], reach_gaussian, reach_laplace, spans, bends)
