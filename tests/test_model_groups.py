@@ -11,6 +11,7 @@ from scipy import stats
 import edp_bayes as edp
 from edp_bayes.models.base_measure import least_of, narrowest_spread
 from edp_bayes.models.prior_draws import prior_draws, prior_of_mixture
+from edp_bayes.models.regression import regression_on
 from edp_bayes.models.sampling import SamplerSettings
 
 OPTIONS = {"epsilon": [0.1], "draws": 150, "tune": 300, "random_seed": 1, "progressbar": False}
@@ -190,3 +191,25 @@ def test_a_joint_audit_by_nuts_keeps_what_was_drawn(tmp_path):
     few = edp.audit(joined, model=edp.FiniteMixture(), keep_parameters=False, **options)
     assert not OF_MODEL & set(few.tree.children)
     np.testing.assert_array_equal(few.delta, audit.delta)
+
+
+def test_given_an_adversary_the_prior_predicts_the_database_in_question():
+    """In units of the response, as PyMC does with the regressors of the next database."""
+    responses = world().replaced(response=500.0 + 3.0 * np.arange(40) + world().response)
+    adversary, model = edp.Adversary(trend=True), edp.FiniteMixture()
+    regression = regression_on(responses, adversary)
+    built = model.build(responses, adversary=adversary)
+    settings = SamplerSettings(random_seed=1)
+    names = ("weights", "locations", "scales")
+    prior = prior_of_mixture(built, settings, "gaussian", names, regression)
+    found = prior.mixture.sample(40, np.random.default_rng(1)).ravel()
+    with built:
+        new = {"regressors": built["regressors_next"].get_value()[None], "response_data": [0.0]}
+        pm.set_data(new, coords={"database": ["next"]})
+        expected = pm.draw(built["response"], 4000, random_seed=1).ravel()
+    at = np.array([0.25, 0.5, 0.75])
+    low, middle, high = np.quantile(expected, at)
+    assert 400.0 < middle < 900.0
+    np.testing.assert_allclose(
+        np.quantile(found, at), [low, middle, high], atol=0.15 * (high - low)
+    )

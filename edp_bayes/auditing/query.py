@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -190,6 +190,9 @@ def audit(
     delta_i = max(H_eps(p || p_i), H_eps(p_i || p)): Burchard, Daoud and Dotterrer (2020),
     Definitions 3 and 4, with p and every p_i functionals of one posterior draw.
 
+    What NUTS drew is not lost where something fails later, or is interrupted: without a store the
+    error has it in its attribute ``draws``, a DataTree of each model.
+
     Examples
     --------
     >>> import numpy as np
@@ -224,6 +227,7 @@ def audit(
         appear_once=appear_once,
         transform=transform,
     )
+    held: list[Any] = []  # what was drawn stays, whatever goes wrong later
     settings = SamplerSettings(
         draws=draws,
         tune=tune,
@@ -233,9 +237,22 @@ def audit(
         sampler=sampler,
         cores=cores,
         sample_kwargs=sample_kwargs,
+        keep=partial(_keep, held),
     )
-    result = _audited(responses, asked, settings)
+    try:
+        result = _audited(responses, asked, settings)
+    except BaseException as error:
+        if held:
+            vars(error)["draws"] = tuple(held)
+            error.add_note("What NUTS drew before is in the attribute draws of this error.")
+        raise
     return _warned(result, responses)
+
+
+def _keep(held: list[Any], _model: Any, draw: Callable[[], Any]) -> Any:
+    """Return draws of NUTS, and hold them, too."""
+    held.append(draw())
+    return held[-1]
 
 
 def audit_for_verdict(responses: Responses | JointResponses, **options: Any) -> Audit:

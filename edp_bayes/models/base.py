@@ -256,18 +256,24 @@ def require_variables(names: Iterable[str], found: Iterable[Any], of: str = "") 
         )
 
 
+def refuse_unlike(shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse weights, locations and scales, by name, that have not one value for each component."""
+    if len(set(shapes.values())) == 1 and len(next(iter(shapes.values()))) == 1:
+        return
+    found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+    raise InvalidInputError(
+        f"the model's {', '.join(shapes)} must hold one value for each component, found the "
+        f"shapes {found}"
+    )
+
+
 def mixture_from(tree: xr.DataTree, kernel: str, names: tuple[str, str, str]) -> Mixture:
     """Collect the mixture draws of a posterior."""
     posterior = tree["posterior"].to_dataset()
     require_variables(names, posterior.data_vars)
     arrays = [posterior[name].transpose("chain", "draw", ...).to_numpy() for name in names]
     shapes = {name: array.shape[2:] for name, array in zip(names, arrays, strict=True)}
-    if len(set(shapes.values())) > 1 or len(shapes[names[0]]) != 1:
-        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
-        raise InvalidInputError(
-            f"the model's {', '.join(names)} must hold one value for each component, found the "
-            f"shapes {found}"
-        )
+    refuse_unlike(shapes)
     least, sums = arrays[0].min(), arrays[0].sum(-1)
     if least < -ROUNDING or np.abs(sums - 1.0).max() > ROUNDING:
         raise InvalidInputError(

@@ -31,6 +31,7 @@ __all__ = [
     "check_names",
     "drawn_contributions",
     "drawn_without_regression",
+    "refuse_shapes",
     "source_of",
 ]
 
@@ -96,16 +97,11 @@ def drawn_contributions(
     """
     require_variables(names, posterior.data_vars, " of contributions")
     people, components = responses.n_individuals, weights.shape[-1]
-    one: list[tuple[int, ...]] = [(people,)]
-    shapes = [[*one, (people, components)], one, one, one]
+    ordered = [_ordered(posterior[name], responses) for name in names]
+    arrays = [values.transpose("chain", "draw", ...).to_numpy() for values in ordered]
+    refuse_shapes(names, [values.shape[2:] for values in arrays], people, components)
     parts = []
-    for name, allowed in zip(names, shapes, strict=True):
-        values = _ordered(posterior[name], responses).transpose("chain", "draw", ...).to_numpy()
-        if values.shape[2:] not in allowed:
-            raise InvalidInputError(
-                f"{name} must have the shape {' or '.join(map(str, allowed))} of the individuals, "
-                f"found {values.shape[2:]}"
-            )
+    for values in arrays:
         parts.append(np.asarray(values.reshape(-1, *values.shape[2:]), dtype=np.float64))
     presence, intercept, slope, spread = parts
     if ((presence < 0.0) | (presence > 1.0)).any() or (spread < 0.0).any():
@@ -120,6 +116,20 @@ def drawn_contributions(
         Statistics.of(responses).centre,
         new,
     )
+
+
+def refuse_shapes(
+    names: tuple[str, ...], shapes: list[tuple[int, ...]], people: int, components: int
+) -> None:
+    """Refuse variables of contributions that are not of the individuals; see above."""
+    one: list[tuple[int, ...]] = [(people,)]
+    wanted = [[*one, (people, components)], one, one, one]
+    for name, shape, allowed in zip(names, shapes, wanted, strict=True):
+        if shape not in allowed:
+            raise InvalidInputError(
+                f"{name} must have the shape {' or '.join(map(str, allowed))} of the individuals, "
+                f"found {shape}"
+            )
 
 
 def source_of(posterior: xr.Dataset, names: tuple[str, ...] | None) -> ToSource | None:

@@ -11,12 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.models.base import FittedModel, fitted_mixture, mixture_from, require_variables
+from edp_bayes.models.base import (
+    FittedModel,
+    fitted_mixture,
+    mixture_from,
+    refuse_unlike,
+    require_variables,
+)
 from edp_bayes.models.base_measure import ROUNDED
 from edp_bayes.models.contributions import (
     ToSource,
     check_names,
     drawn_without_regression,
+    refuse_shapes,
     source_of,
 )
 from edp_bayes.models.coupled import (
@@ -206,9 +213,23 @@ class PyMCMixture:
         if not isinstance(model, pm.Model):
             raise InputTypeError(f"build must return a pm.Model, found {type(model).__name__}")
         # before anything is drawn
-        require_variables((self.weights, self.locations, self.scales), model.named_vars)
-        require_variables(self.contributions or (), model.named_vars, " of contributions")
+        names, own = (self.weights, self.locations, self.scales), self.contributions or ()
+        require_variables(names, model.named_vars)
+        require_variables(own, model.named_vars, " of contributions")
+        shapes = {name: _shape(model[name]) for name in (*names, *own)}
+        refuse_unlike({name: shapes[name] for name in names})
+        if own:
+            of_own, components = [shapes[name] for name in own], shapes[self.weights][0]
+            refuse_shapes(own, of_own, responses.n_individuals, components)
         return model
+
+
+def _shape(variable: Any) -> tuple[int, ...]:
+    """Return the shape of a variable of a model; not known to PyTensor it is evaluated."""
+    static = variable.type.shape
+    if None not in static:
+        return tuple(static)
+    return tuple(map(int, variable.shape.eval(mode="FAST_COMPILE")))
 
 
 def _log_prior(model: Any, tree: xr.DataTree) -> tuple[xr.Dataset | None, tuple[str, ...]]:

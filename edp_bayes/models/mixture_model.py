@@ -283,12 +283,12 @@ class MixtureModel(ShortRepr, OfRounded, OfAtoms, ABC):
 
         And of p and every p_i that they make, where these have contributions of their own.
         """
-        responses, _ = parts_of(data)
+        responses, regression = parts_of(data)
         return fitted_mixture(
             drawn or self.coupled(tree, data, settings.random_seed or 0),
             settings,
             tree=tree,
-            prior=partial(prior_of_mixture, model, settings, self.kernel, NAMES),
+            prior=partial(prior_of_mixture, model, settings, self.kernel, NAMES, regression),
             log_prior=from_pymc(model, tree),
             attributes=self.attributes(responses) | assumed(self.base_measure, data),
             remedy=self.remedy,

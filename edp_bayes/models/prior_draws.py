@@ -8,7 +8,7 @@ import numpy as np
 
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.models.base import mixture_from
+from edp_bayes.models.base import mixture_from, regression_draws
 from edp_bayes.models.base_measure import NARROWEST, ROUNDED
 from edp_bayes.models.contribution_model import LEAST_SPREAD
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.distributions.multivariate import Units
+    from edp_bayes.models.regression import Regression
     from edp_bayes.models.sampling import SamplerSettings
 
 __all__ = ["PriorDraws", "prior_draws", "prior_of_joint", "prior_of_mixture"]
@@ -44,9 +45,16 @@ class PriorDraws(NamedTuple):
 
 
 def prior_of_mixture(
-    model: Any, settings: SamplerSettings, kernel: str, names: tuple[str, str, str]
+    model: Any,
+    settings: SamplerSettings,
+    kernel: str,
+    names: tuple[str, str, str],
+    regression: Regression | None = None,
 ) -> PriorDraws | None:
-    """Return draws from the prior of a model, and the mixtures that its variables make."""
+    """Return draws from the prior of a model, and the mixtures that its variables make.
+
+    Given a regression these are of the response in the database in question.
+    """
     import xarray as xr
 
     found = prior_draws(model, settings)
@@ -56,6 +64,8 @@ def prior_of_mixture(
         mixture = mixture_from(xr.DataTree.from_dict({"posterior": found}), kernel, names)
     except InvalidInputError:  # such as a scale that is too small for a number
         return PriorDraws(found)
+    if regression is not None:
+        mixture = regression.next_of(mixture, *regression_draws(found, regression))
     return PriorDraws(found, mixture)
 
 

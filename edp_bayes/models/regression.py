@@ -131,6 +131,24 @@ class Regression(Conditional):
             half_step=half,
         )
 
+    def next_of(self, u: Mixture, beta: Array, gamma: Array) -> Mixture:
+        """Return the response in the database in question, whatever the responses were.
+
+        Parameters
+        ----------
+        u : Mixture
+            Shape (chain, draw, component), in units of one.
+        beta, gamma : ndarray
+            Shapes (chain, draw, coefficient) and (chain, draw).
+        """
+        scale = self.growth(gamma)[..., None]
+        place = (beta @ self.target)[..., None] + scale * u.locations
+        units = self.units
+        return Mixture(
+            u.weights, units.centre + units.spread * place, units.spread * scale * u.scales,
+            kernel=u.kernel,
+        )  # fmt: skip
+
     def in_question(self, posterior: xr.Dataset) -> Responses:
         """Return the responses that the second density of a posterior is of: see `refined`."""
         from edp_bayes.models.base import regression_draws

@@ -129,3 +129,50 @@ def test_starts_of_variables_that_a_later_model_lacks_are_left_out():
     assert of_each.starting_without(["growth"]).sample_kwargs == {"initvals": [{"rate": 1.0}, None]}
     assert of_all.starting_without().sample_kwargs == {}
     assert of_all.sample_kwargs == {"initvals": starts}
+
+
+def odd(locations=2, spread=2):
+    """Return a builder of a model whose variables have some numbers of values."""
+
+    def build(responses):
+        with pm.Model() as model:
+            pm.Dirichlet("weights", np.ones(2))
+            pm.Normal("locations", 10.0, 1.0, shape=locations)
+            pm.HalfNormal("scales", 2.0, shape=2)
+            for name in ("presence", "amount", "slope"):
+                pm.Uniform(name, shape=responses.n_individuals)
+            pm.Deterministic("spread", pm.HalfNormal("raw", shape=2 * spread)[::2])
+        return model
+
+    return build
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (odd(locations=3), r"one value for each component, found the shapes weights \(2,\), loc"),
+        (odd(spread=3), r"spread must have the shape \(2,\) of the individuals, found \(3,\)"),
+    ],
+)
+def test_shapes_are_refused_before_anything_is_drawn(monkeypatch, build, message):
+    monkeypatch.setattr(pm, "sample", lambda **_: pytest.fail("was drawn"))
+    own = ("presence", "amount", "slope", "spread")
+    with pytest.raises(InvalidInputError, match=message):
+        edp.audit(one(), model=edp.PyMCMixture(build, contributions=own), sampler="pymc", **QUICK)
+
+
+@pytest.mark.full
+def test_what_was_drawn_is_not_lost_by_a_later_error(monkeypatch):
+    from edp_bayes.auditing import query
+
+    def fails(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(query, "evaluate", fails)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        edp.audit(one(), model=edp.FiniteMixture(), sampler="pymc", **QUICK)
+    (draws,) = caught.value.draws
+    assert "attribute draws" in caught.value.__notes__[0]
+    monkeypatch.undo()
+    audit = edp.audit_trace(draws, one(), epsilon=[0.1], random_seed=1, progressbar=False)
+    assert audit.delta.sizes["draw"] == 50
