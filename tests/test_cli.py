@@ -442,6 +442,7 @@ def test_the_widest_numbers_fit_80_columns():
     assert console.measure(table).maximum <= 80
 
 
+@pytest.mark.full
 def test_a_run_goes_on_where_nobody_reads_what_it_prints(tmp_path):
     rows = [f"{week},{who},{(week * who) % 7 + 1}" for week in range(30) for who in range(6)]
     (tmp_path / "t.csv").write_text("\n".join(["week,who,value", *rows]))

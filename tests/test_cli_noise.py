@@ -123,6 +123,7 @@ def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, 
     assert found.record == {**expected.record, "audit_warnings": list(audit.warnings)}
 
 
+@pytest.mark.full
 def test_what_is_doubtful_about_the_audit_is_said_again(capsys, tmp_path, audits):
     audit = edp.load(audits["bootstrap"])
     doubts = audit.warnings
@@ -205,6 +206,7 @@ def test_the_published_construction_is_told_apart(capsys, tmp_path, audits):
     assert "guarantees nothing" in NoiseDistribution.load(arguments[-1]).record["message"]
 
 
+@pytest.mark.full
 def test_a_moved_table_is_asked_for_and_checked(capsys, tmp_path, audits, table):
     moved = tmp_path / "audit.nc"
     audit = edp.load(audits["bootstrap"])
@@ -284,6 +286,7 @@ def test_an_audit_that_does_not_say_where_it_is_from(capsys, tmp_path):
     assert "give --table" in refused(capsys, "noise", tmp_path / "audit.nc", *arguments)
 
 
+@pytest.mark.full
 def test_the_audit_of_a_stacked_model_is_refused(capsys, tmp_path, audits, table):
     audit = edp.load(audits["bootstrap"])
     settings = {**audit.settings, "model": "Stacked(models=(SmoothedBootstrap(),))"}

@@ -264,6 +264,7 @@ def test_what_predicts_the_response_scores_best(against):
     assert against["elpd_diff"]["none"] < -10.0
 
 
+@pytest.mark.full
 def test_one_step_ahead_is_that_of_regressions_on_those_before():
     data = series(45)
     found = edp.compare(

@@ -354,6 +354,7 @@ def test_codes_of_periods_lie_in_time(keys):
         edp.compose([labelled(), audited(other, draws=10)], progressbar=False)
 
 
+@pytest.mark.full
 def test_databases_of_other_weeks_or_other_people_are_fresh():
     later = labelled("2024-01-01", seed=2)
     found = composed([labelled(), later], [1, 1])
@@ -363,6 +364,7 @@ def test_databases_of_other_weeks_or_other_people_are_fresh():
         edp.compose([labelled(), labelled(seed=2, individual=("x", "y"))], progressbar=False)
 
 
+@pytest.mark.full
 def test_a_query_and_the_same_without_somebody_are_no_fresh_databases(tmp_path):
     """41 databases, whoever sees both knows what A gave: no composition may say less."""
     rng = np.random.default_rng(1)

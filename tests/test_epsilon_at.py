@@ -157,6 +157,7 @@ def test_at_zero_it_is_the_largest_log_ratio(responses):
         assert risk[1] == 0.0
 
 
+@pytest.mark.full
 def test_of_bandwidths_that_vary_it_is_a_bound(responses):
     few = edp.Responses.from_arrays(
         responses.response, contribution=responses.contribution[:, :5].toarray()

@@ -169,6 +169,7 @@ def test_every_executor_gives_the_same_cells(executor, request, cells):
     pd.testing.assert_frame_equal(audited_cells(executor(request)), cells)
 
 
+@pytest.mark.full
 def test_an_audit_of_counts_in_processes_has_the_same_numbers(processes):
     here = np.random.default_rng(5).random((40, 30)) < 0.4
     counts = edp.Responses.from_arrays(here.sum(axis=1), contribution=here, step=1)
@@ -178,6 +179,7 @@ def test_an_audit_of_counts_in_processes_has_the_same_numbers(processes):
     np.testing.assert_array_equal(one.individual_delta, other.individual_delta)
 
 
+@pytest.mark.full
 def test_an_address_of_a_scheduler_will_do(dask, couplings, expected, copies):
     address = dask.scheduler.address
     with running(address) as run:

@@ -188,6 +188,7 @@ def test_the_level_stands_in_the_summary_and_the_epsilon_where_a_sensitivity_is_
     assert np.isfinite(other.to_numpy()).all()
 
 
+@pytest.mark.full
 def test_the_level_stands_in_the_printed_report_without_a_second_epsilon(audit):
     from rich.console import Console
 

@@ -326,6 +326,7 @@ def test_the_past_is_asked_for_by_query(audit):
         past_of(audit, (0.9,), "sum")
 
 
+@pytest.mark.full
 def test_known_noise_is_in_the_risk_and_not_in_the_past():
     noise = edp.GaussianNoise(20.0)
     noisy = joined(*(part.replaced(noise=noise) for part in shop()))

@@ -186,6 +186,7 @@ def test_releases_agree_with_compositions(audit):
     assert 0 < (found["releases"] >= 3).mean() < 1
 
 
+@pytest.mark.full
 def test_who_is_revealed_is_revealed_in_any_of_the_databases():
     rng = np.random.default_rng(1)
     y, c = rng.normal(50.0, 5.0, 40), np.zeros((40, 2))

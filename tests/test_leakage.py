@@ -41,6 +41,7 @@ def found():
     )
 
 
+@pytest.mark.full
 def test_every_value_is_that_of_an_audit(found):
     known = edp.Adversary(past=1)
     audit = edp.audit(

@@ -289,6 +289,7 @@ def test_the_limit_covers_the_risk_after_what_was_published_last(rule, value, lo
         assert (np.median(medians, axis=0) < most).all()
 
 
+@pytest.mark.full
 def test_less_of_the_past_hides_more():
     data = responses_of()
     middle = [
@@ -443,6 +444,7 @@ def test_cells_are_published_as_their_table_is(tmp_path):
         )  # fmt: skip
 
 
+@pytest.mark.full
 def test_the_command_line_takes_the_past_as_published(tmp_path, capsys):
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({
@@ -470,6 +472,7 @@ def test_the_command_line_takes_the_past_as_published(tmp_path, capsys):
     assert "has seen the last release as published" in table.loc[0, "sentence"]
 
 
+@pytest.mark.full
 def test_what_is_published_is_what_everything_is_of(tmp_path, capsys):
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({

@@ -322,6 +322,7 @@ def test_noise_beside_known_entries_is_that_of_the_share_of_all(noise):
 # Calibration
 
 
+@pytest.mark.full
 def test_bands_cover_the_truth_over_simulated_counts():
     """500 counts, each of its own pi; the error of a coverage of 0.95 is then 0.0097."""
     rng = np.random.default_rng(20)

@@ -132,6 +132,7 @@ def test_what_is_tried_is_in_order_and_on_the_grid():
     assert list(cuts(np.ones(20), 1.0)) == []
 
 
+@pytest.mark.full
 def test_counts_are_rounded_and_made_noisy_on_their_grid():
     rng = np.random.default_rng(2)
     there = (rng.random((60, 30)) < 0.4).astype(float)

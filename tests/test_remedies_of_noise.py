@@ -116,6 +116,7 @@ def test_noise_on_the_command_line_is_found_from_the_table_that_is_given(meters,
     assert "must name the key columns" in refused(capsys, *words, "--table", table)
 
 
+@pytest.mark.full
 def test_a_table_that_was_moved_is_found_where_it_is_now(meters, tmp_path, capsys, monkeypatch):
     table, _ = meters
     monkeypatch.chdir(tmp_path)

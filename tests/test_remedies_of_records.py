@@ -167,6 +167,7 @@ def test_dates_of_another_form_are_told_a_format_too():
     assert not any("makes them dates" in str(one.message) for one in said)
 
 
+@pytest.mark.full
 def test_two_separators_are_told_apart_as_advised(tmp_path, capsys):
     path = tmp_path / "records.csv"
     rows = plain().rename(columns={"amount": "amount,EUR"})

@@ -503,6 +503,7 @@ def test_models_fitted_alone_are_fitted_on_the_scale() -> None:
     assert built.point_logps() == other.point_logps()
 
 
+@pytest.mark.full
 def test_plans_and_leakage_follow_the_scale() -> None:
     y, c = shares(1, n=40)
     ours = edp.Responses.from_arrays(y, contribution=c, additive=True, transform="log")

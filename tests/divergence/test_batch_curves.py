@@ -110,6 +110,7 @@ def test_shift_curves_are_below_the_convexity_bound():
     assert (shifted(w, y, h, c) <= bound + 1e-15).all()
 
 
+@pytest.mark.full
 def test_climate_like_scale(data_dir):
     """Real contributions of many small individuals, against the single pair."""
     daily = np.load(data_dir / "gpcp_daily_mm.npz")["daily_mm"].reshape(61, -1).astype(np.float64)

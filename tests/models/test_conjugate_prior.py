@@ -145,6 +145,7 @@ def test_parameters_are_those_of_the_mixture_in_units_of_the_response(audit):
     assert audit.tree["prior"].sizes["draw"] == predicted.sizes["draw"]
 
 
+@pytest.mark.full
 def test_a_joint_audit_by_gibbs_sampling_keeps_what_was_drawn(tmp_path):
     responses = both()
     audit = edp.audit(responses, model=edp.FiniteMixture(thin=5), **OPTIONS)

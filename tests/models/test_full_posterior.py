@@ -379,6 +379,7 @@ def test_given_an_adversary_the_likelihood_is_that_of_its_formula(seed):
     assert found == pytest.approx(wanted, rel=1e-6)
 
 
+@pytest.mark.full
 def test_given_an_adversary_it_is_still_one_model_with_named_dims():
     responses = monthly()
     model = edp.FullPosterior(edp.FiniteMixture(components=2)).build(responses, adversary=KNOWN)
@@ -536,6 +537,7 @@ def test_the_response_may_have_a_model_of_ones_own():
     assert np.isfinite(model.compile_logp()(model.initial_point()))
 
 
+@pytest.mark.full
 def test_a_prior_may_be_another():
     import pymc as pm
 

@@ -96,6 +96,7 @@ def test_a_vector_autoregression_has_its_own_risk(model):
     assert (truth(SHIFT, np.cov(y.T)) < np.median(delta, axis=0)).all()
 
 
+@pytest.mark.full
 def test_the_risk_does_not_depend_on_where_the_database_lies_nor_on_units():
     y = autoregression(4, 120)
     plain, moved = joined(y), joined(1000.0 * y + 7.0, 1000.0 * SHIFT)
@@ -149,6 +150,7 @@ def test_in_one_dimension_it_is_the_regression_of_one_query():
     np.testing.assert_allclose(found.in_question.scores[:, 0], plain.in_question.scores, atol=0.05)
 
 
+@pytest.mark.full
 def test_a_query_that_tells_nothing_leaves_the_risk_of_the_other():
     rng = np.random.default_rng(7)
     y = autoregression(7, 200, lag=np.diag([0.7, 0.0]))

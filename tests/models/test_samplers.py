@@ -41,6 +41,7 @@ def without_nutpie(monkeypatch):
         return "1.0"
 
     monkeypatch.setattr(recording, "version", version)
+    monkeypatch.setattr(recording, "_version", recording._version.__wrapped__)
 
 
 def pretend(monkeypatch, name):

@@ -319,6 +319,7 @@ def test_a_default_kernel_survives_copies():
         assert Stacked([model, FiniteMixture()]).kernel == "gaussian"
 
 
+@pytest.mark.full
 def test_the_obvious_stack_is_audited_and_saved(responses, tmp_path):
     model = Stacked([DirichletProcessMixture(), edp.SmoothedBootstrap()])
     audit = edp.audit(responses, epsilon=EPSILON, model=model, **QUICK)

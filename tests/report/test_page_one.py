@@ -71,6 +71,7 @@ def test_what_is_published_is_said_once(audit, words):
     assert named.count("arrays") == 1
 
 
+@pytest.mark.full
 def test_several_releases_together_are_named_as_the_one(audit):
     named = audit.with_release(**WORDS)
     year = edp.compose(named, databases=2, draws=20, progressbar=False)

@@ -97,6 +97,7 @@ def test_a_limit_of_the_whole_curve_is_nowhere_below_that_of_single_points(quant
         audit.upper(quantity, kind="whole")
 
 
+@pytest.mark.full
 def test_a_mechanism_leaves_room_for_the_unseen_at_all_epsilon():
     same = edp.audit_mechanism([0] * 100, [0] * 100, epsilon=[0.5, 1.0], progressbar=False)
     limit = same.upper(kind="simultaneous")
@@ -168,6 +169,7 @@ def test_a_zero_of_a_normal_mixture_is_below_something_and_rests_on_its_shape():
     assert not any(re.search(r"│ +0 +│|\b0 to 0\b", row) for row in rows if "p0" not in row[:9])
 
 
+@pytest.mark.full
 def test_a_zero_of_laplace_kernels_is_exactly_that():
     rng = np.random.default_rng(4)
     part = 1e-6 * rng.gamma(2.0, 1.0, (40, 3))

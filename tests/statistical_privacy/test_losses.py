@@ -96,6 +96,7 @@ def test_compositions_of_randomised_response_have_a_closed_form(times):
 
 @settings(derandomize=True, deadline=None, max_examples=40)
 @given(p=st.floats(1e-9, 1.0 - 1e-9), q=st.floats(1e-9, 1.0 - 1e-9), times=st.integers(17, 100_000))
+@pytest.mark.full
 def test_compositions_of_two_answers_far_apart_have_a_closed_form(p, q, times):
     found = sp.PrivacyLoss.of_masses([p, 1.0 - p], [q, 1.0 - q]).composed(times)
     j = np.arange(times + 1)

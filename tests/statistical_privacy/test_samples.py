@@ -64,6 +64,7 @@ def test_draws_with_replacement_agree_with_the_literal_sum(data, n, prob, epsilo
         assert found == pytest.approx(float(truth), rel=1e-10, abs=1e-15)
 
 
+@pytest.mark.full
 def test_deep_tails_of_draws_with_replacement():
     n, drawn, prob, epsilon = 60, 45, 0.1, 1.5
     sampling = sp.SamplingWithReplacement(size=drawn)
