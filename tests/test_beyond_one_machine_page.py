@@ -24,7 +24,6 @@ def cells(heading):
     return "\n".join(found)
 
 
-@pytest.mark.full
 def test_threads(scope):
     exec(cells("Threads"), scope)
     assert (scope["here"].total_risk > 0.0).any()
