@@ -135,7 +135,7 @@ def test_no_label_leaves_a_trace_in_a_report_and_all_are_shown_on_the_console(na
         assert hidden.count(WITHHELD) == sum(isinstance(part, Name) for part in sentence.parts)
         shown = numbered.naming(lambda label: labels.show(responses.individual[int(label)]))
         assert str(sentence) == shown == worded(sentence, Names(), known)
-    assert sum(WITHHELD in worded(sentence, Anybody(), known) for sentence in said) == 6
+    assert sum(WITHHELD in worded(sentence, Anybody(), known) for sentence in said) == 7
 
 
 def test_a_name_in_a_sentence_has_the_pseudonym_of_the_table():
