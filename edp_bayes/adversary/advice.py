@@ -14,6 +14,7 @@ from edp_bayes.adversary.adversary import CALENDAR, Adversary
 from edp_bayes.adversary.known import fits, known
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.records.remainder import WAY_OUT
+from edp_bayes.utils.formatting import either
 
 if TYPE_CHECKING:
     from edp_bayes.responses.responses import Responses
@@ -79,7 +80,7 @@ def advised_more(databases: int, regressors: int, *, queries: int = 1) -> str:
         more.append("covariates (covariates=, --covariates)")
     if not more:
         return "Nothing more can be given on so few databases: it takes more of them."
-    return f"Give them {', '.join(more[:-1])}{' or ' if len(more) > 1 else ''}{more[-1]}."
+    return f"Give them {either(more)}."
 
 
 def _try(adversary: Adversary, responses: Responses, queries: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import warnings
-from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -112,21 +112,21 @@ def other_answers_of(audit: Audit) -> xr.Dataset | None:
     if type(source) is not CoupledCurves or source.again is None or not source.again.quick:
         return None
     if not source.other_answers:
-        found = list(_tried(source.again, source.epsilon))
+        found = _tried(source.again, source.epsilon)
         source.other_answers.append(_stacked(found, source.epsilon) if found else None)
     return source.other_answers[0]
 
 
-def _tried(again: AuditedAgain, epsilon: np.ndarray) -> Iterator[tuple[dict[str, Any], Audit]]:
-    """Yield every answer that there is, and its audit."""
-    ways: tuple[Callable[..., tuple[dict[str, Any], Audit]], ...] = (again.longer, again.limited)
-    for way in ways:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", EdpBayesWarning)
-            try:
-                yield way(epsilon)
-            except EdpBayesError:  # there is no such answer: no order of time, or no sum
-                continue
+def _tried(again: AuditedAgain, epsilon: np.ndarray) -> list[tuple[dict[str, Any], Audit]]:
+    """Return every answer that there is, and its audit."""
+    found = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", EdpBayesWarning)
+        for way in (again.longer, again.limited):
+            # there may be no such answer: no order of time, or no sum
+            with suppress(EdpBayesError):
+                found.append(way(epsilon))
+    return found
 
 
 def _stacked(found: list[tuple[dict[str, Any], Audit]], epsilon: np.ndarray) -> xr.Dataset:

@@ -349,6 +349,7 @@ def _audited(responses: Any, asked: Asked, settings: SamplerSettings) -> Audit:
     some = ~responses.reduced[order]  # Of all others there is a bound alone.
     place = np.cumsum(some) - 1
     kept = order[some][riskiest(risks.mean[order[some]], keep, place[responses.rank[named]])]
+    for_verdict = asked.for_verdict and not several  # several are audited in whole
     with working("Diagnostics", show=settings.progressbar):
         given: Given[Any, Any, Any] = Given(
             responses=responses,
@@ -362,8 +363,8 @@ def _audited(responses: Any, asked: Asked, settings: SamplerSettings) -> Audit:
             more=checks,
             appear_once=asked.appear_once,
             new_individual=not asked.only_largest,
-            for_verdict=asked.for_verdict and not several,
-            keep_parameters=asked.keep_parameters and not (asked.for_verdict and not several),
+            for_verdict=for_verdict,
+            keep_parameters=asked.keep_parameters and not for_verdict,
             again=None if several else _again(released, chosen, asked, settings),
         )
         result = assemble(SeveralQueries(given) if several else OneQuery(given))

@@ -1,4 +1,4 @@
-"""How probable a model that draws contributions says it is that somebody is in a database."""
+"""How probable a model that draws contributions says it is that an individual is in a database."""
 
 from __future__ import annotations
 

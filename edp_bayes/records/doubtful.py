@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from edp_bayes.records.ownership import Records
+from edp_bayes.records.ownership import Records, with_next
 from edp_bayes.tables import arrow_columns
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Index
@@ -56,7 +56,7 @@ def doubled_records(
     at = np.flatnonzero(same)
     if not at.size:
         return ()
-    candidates = np.union1d(at, at + 1)[:MOST_COMPARED]
+    candidates = with_next(same)[:MOST_COMPARED]
     frame = whole_rows(candidates)
     where = "exactly"
     if frame is None:

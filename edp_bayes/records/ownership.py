@@ -278,10 +278,21 @@ def _lexical_order(keys: Sequence[NDArray[Any]]) -> Index:
     tied = first[1:] == first[:-1]
     if tied.any():
         # Only records that share the first key need the others.
-        rows = np.flatnonzero(np.append(tied, False) | np.append(False, tied))
+        rows = with_next(tied)
         within = order[rows]
         order[rows] = within[np.lexsort([key[within] for key in reversed(keys)])]
     return order
+
+
+def with_next(tied: NDArray[np.bool_]) -> Index:
+    """Return the places that are tied to the next one, and these next ones, in order.
+
+    Examples
+    --------
+    >>> with_next(np.array([True, False, False, True, True])).tolist()
+    [0, 1, 3, 4, 5]
+    """
+    return np.flatnonzero(np.append(tied, False) | np.append(False, tied))
 
 
 def reads_as_number(value: Any) -> bool:

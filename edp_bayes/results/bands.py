@@ -158,6 +158,38 @@ def never_rising(limit: Array) -> Array:
     return np.maximum.accumulate(limit[..., ::-1], axis=-1)[..., ::-1]
 
 
+def limit_of_both(draws: Array, shown: Array, prob: float, *, kind: str) -> Array:
+    """Return the larger limit over epsilon: of draws, or of what the databases themselves show.
+
+    Parameters
+    ----------
+    draws, shown : ndarray
+        Shapes (draw, epsilon) and (sample, epsilon).
+    prob, kind
+        As of `upper_limit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> draws, shown = np.full((20, 2), 0.1), np.full((30, 2), [0.05, 0.2])
+    >>> limit_of_both(draws, shown, 0.9, kind="pointwise")
+    array([0.2, 0.2])
+    """
+    below = never_rising(upper_limit(shown, prob, kind=kind))
+    return np.maximum(upper_limit(draws, prob, kind=kind), below)
+
+
+def holds_limit(draws: int, prob: float) -> bool:
+    """Return whether so many draws hold a one-sided limit of this probability.
+
+    Examples
+    --------
+    >>> holds_limit(20, 0.95), holds_limit(19, 0.95)
+    (True, False)
+    """
+    return draws * (1.0 - prob) >= 1.0 - 1e-9
+
+
 def fewest_draws(prob: float) -> int:
     """Return how many draws there must be for their range to hold one more with that probability.
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from edp_bayes.results.bands import never_rising, upper_limit
+from edp_bayes.results.bands import holds_limit, limit_of_both
 from edp_bayes.utils.formatting import number, risk_limit
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def other_answers_sentences(
     kind : {"pointwise", "simultaneous"}
         As of the verdict.
     """
-    if others.sizes["sample"] * (1.0 - prob) < 1.0 - 1e-9:
+    if not holds_limit(others.sizes["sample"], prob):
         return
     withheld = json.loads(others.attrs["withheld"])
     for k, answer in enumerate(json.loads(others.attrs["answers"])):
@@ -47,10 +47,9 @@ def other_answers_sentences(
             yield answer, f"{what} nothing would be established: a check withholds the verdict."
             continue
         drawn, shown = (
-            upper_limit(one[name].transpose(..., "epsilon").to_numpy(), prob, kind=kind)
-            for name in ("delta", "resampled")
+            one[name].transpose(..., "epsilon").to_numpy() for name in ("delta", "resampled")
         )
-        limit = max(float(drawn[at]), float(never_rising(shown)[at]))
+        limit = float(limit_of_both(drawn, shown, prob, kind=kind)[at])
         said = "would meet" if limit <= target.delta else "would not meet"
         yield answer, f"{what} the limit would be {risk_limit(limit)}, which {said} the target."
 

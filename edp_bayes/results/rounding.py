@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from edp_bayes.results.bands import never_rising, upper_limit
-from edp_bayes.utils.formatting import number, risk_least, risk_limit
+from edp_bayes.results.bands import limit_of_both
+from edp_bayes.utils.formatting import either, number, risk_least, risk_limit
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -50,13 +50,14 @@ def rounding_sentence(
         Empty where the bounds say neither.
     """
 
-    def limits(name: str) -> list[Array]:
-        draws = rounding[name].transpose("rounded_to", ..., "epsilon").to_numpy()
-        return [upper_limit(one, prob, kind=kind) for one in draws]
+    def draws(name: str) -> Array:
+        return rounding[name].transpose("rounded_to", ..., "epsilon").to_numpy()
 
-    shown = [float(never_rising(limit)[at]) for limit in limits("resampled")]
     upper, lower = (
-        [max(float(limit[at]), least) for limit, least in zip(limits(name), shown, strict=True)]
+        [
+            float(limit_of_both(drawn, shown, prob, kind=kind)[at])
+            for drawn, shown in zip(draws(name), draws("resampled"), strict=True)
+        ]
         for name in ("delta", "least")
     )
     steps = rounding["rounded_to"].to_numpy().tolist()
@@ -69,9 +70,7 @@ def rounding_sentence(
             )
     if not steps or min(lower) <= target.delta:
         return ""
-    *first, last = map(number, steps)
-    named = f"{', '.join(first)} or {last}" if first else last
     return (
-        f"Rounding to {named} would not meet the target: the limit would be at least "
-        f"{risk_least(min(lower))}."
+        f"Rounding to {either(map(number, steps))} would not meet the target: the limit would be "
+        f"at least {risk_least(min(lower))}."
     )

@@ -17,6 +17,7 @@ import numpy as np
 
 from edp_bayes.adversary.usual import PAST
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
+from edp_bayes.results.bands import holds_limit
 from edp_bayes.results.basis import on_what, resting
 from edp_bayes.results.more_databases import Needed, needed
 from edp_bayes.results.other_answers import other_answers_sentences
@@ -26,6 +27,7 @@ from edp_bayes.utils import validate
 from edp_bayes.utils.formatting import (
     about,
     at_most,
+    either,
     number,
     percent,
     risk,
@@ -522,7 +524,7 @@ def reach_verdict(
 def _refuse_beyond_draws(result: PrivacyCurves, prob: float) -> None:
     """Refuse a probability of which the draws hold no quantile."""
     draws = result.delta.sizes["chain"] * result.delta.sizes["draw"]
-    if draws > 1 and draws * (1.0 - prob) < 1.0 - 1e-9:
+    if draws > 1 and not holds_limit(draws, prob):
         needed = math.ceil(round(1.0 / (1.0 - prob), 6))
         raise InvalidInputError(
             f"prob = {prob:g} needs at least {needed:,} draws, found {draws:,}: audit with more "
@@ -635,38 +637,28 @@ def _helps(
     return tuple(filter(None, (_noise(result, target), rounding, *found.values(), more)))
 
 
-# What may help, by the kind of a figure.
-KINDS_OF_HELP = {
-    "rounding": "rounding (released)",
-    "period": "a coarser period",
-    "limit": "another query",
-}
-
-
 def _more(result: Audit, found: set[str]) -> str:
     """Return what else may help, of which no figure was found."""
     whole = may_be_rounded(result)
-    left = [
-        words
-        for kind, words in KINDS_OF_HELP.items()
-        if kind not in found and (whole or kind != "rounding")
-    ]
     tries = (
         "edp_bayes.remedies (--remedies) tries what may help on the data."
         if whole
         else "edp_bayes.compare tries other queries."
     )
+    fits = [kind for kind in ("period", "limit") if kind not in found]
+    left = [{"period": "a coarser period", "limit": "another query"}[kind] for kind in fits]
+    if whole and "rounding" not in found:
+        left = ["rounding (released)", *left]
     if not left:
         return tries
-    *first, last = left
-    listed = f"{', '.join(first)} or {last}" if first else last
-    fits = [kind for kind in ("period", "limit") if kind not in found]
+    said = either(left)
+    said = f"{said[0].upper()}{said[1:]} may do."
     if not fits:
-        return f"{listed[0].upper()}{listed[1:]} may do. {tries}"
-    of = " or ".join({"period": "a period", "limit": "a query"}[kind] for kind in fits)
-    said = (
-        f"{listed[0].upper()}{listed[1:]} may do. Of {of} there is no figure here, because each "
-        "takes a fit of its own: seconds for few individuals, minutes for many (edp_bayes.compare)."
+        return f"{said} {tries}"
+    of = either({"period": "a period", "limit": "a query"}[kind] for kind in fits)
+    said += (
+        f" Of {of} there is no figure here, because each takes a fit of its own: seconds for few "
+        "individuals, minutes for many (edp_bayes.compare)."
     )
     return f"{said} {tries}" if whole else said
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 __all__ = [
     "about",
@@ -204,6 +204,18 @@ def counted(count: int, noun: str) -> str:
     ('1 cell', '1,200 cells')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def either(words: Iterable[str]) -> str:
+    """Return words as a choice, of which there is one at least.
+
+    Examples
+    --------
+    >>> either(["1"]), either(["1", "2", "5"])
+    ('1', '1, 2 or 5')
+    """
+    *first, last = words
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def short(name: str) -> str:

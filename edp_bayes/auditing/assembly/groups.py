@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
@@ -21,9 +22,61 @@ if TYPE_CHECKING:
     from edp_bayes.responses.joined import JointResponses
     from edp_bayes.responses.responses import Responses
 
-__all__ = ["LEAD", "by_epsilon", "groups_of_fit", "known_attributes", "observed"]
+__all__ = [
+    "DENSITY_POINTS",
+    "DENSITY_REACH",
+    "LEAD",
+    "by_epsilon",
+    "densities",
+    "every_few",
+    "groups_of_fit",
+    "known_attributes",
+    "observed",
+]
 
 LEAD = ("chain", "draw")
+# Of densities: points, standard deviations beyond all answers, and draws at most.
+DENSITY_POINTS, DENSITY_REACH, DENSITY_DRAWS = 201, 1.0, 500
+
+
+def every_few(shape: tuple[int, int]) -> int:
+    """Return of how many draws of each chain one has densities."""
+    return -(-shape[0] * shape[1] // DENSITY_DRAWS)
+
+
+def densities(
+    logs: Array, x: Array, individuals: NDArray[Any], shape: tuple[int, int]
+) -> xr.Dataset:
+    """Return densities with and without individuals, of some draws.
+
+    Parameters
+    ----------
+    logs : ndarray
+        Shape (individual, 2, chain, draw, x): logarithms with and without them. Their difference
+        is the log ratio where both densities are too small for numbers of single precision.
+    x : ndarray
+        Where they are.
+    individuals : ndarray
+        Labels.
+    shape : tuple of int
+        Chains and all draws.
+    """
+    dims = (*LEAD, "individual", "x")
+    with_, without = np.moveaxis(logs, (0, 1), (3, 0))
+    found = {
+        "density_with": np.exp(with_),
+        "density_without": np.exp(without),
+        "log_ratio": with_ - without,
+    }
+    return xr.Dataset(
+        {name: (dims, values.astype(np.float32)) for name, values in found.items()},
+        coords={
+            "chain": np.arange(shape[0]),
+            "draw": np.arange(shape[1])[:: every_few(shape)],
+            "individual": individuals,
+            "x": x,
+        },
+    )
 
 
 def groups_of_fit(

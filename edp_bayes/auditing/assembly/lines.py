@@ -9,7 +9,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from edp_bayes.auditing.assembly.groups import LEAD
+from edp_bayes.auditing.assembly.groups import (
+    DENSITY_POINTS,
+    DENSITY_REACH,
+    densities,
+    every_few,
+)
 from edp_bayes.auditing.resampled import Answers
 from edp_bayes.coupling.curves.direction import most_exposing
 from edp_bayes.distributions.mixtures import Mixture
@@ -22,8 +27,6 @@ if TYPE_CHECKING:
     from edp_bayes.responses.joined import JointResponses
 
 __all__ = ["Lines"]
-
-DENSITY_POINTS, DENSITY_DRAWS, DENSITY_REACH = 201, 500, 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,23 +101,10 @@ class Lines:
             middle, spread = q.mean().mean(), np.sqrt(q.variance()).mean()
             low, high = min(low, middle - 2.0 * spread), max(high, middle + 2.0 * spread)
         x = np.linspace(low, high, DENSITY_POINTS)
-        step = -(-shape[0] * shape[1] // DENSITY_DRAWS)
+        step = every_few(shape)
         logs = np.array([[part[:, ::step].logpdf(x) for part in pair] for pair in self.pairs])
-        logs = np.moveaxis(logs, (0, 1), (3, 0))
-        dims, values = (*LEAD, "individual", "x"), np.exp(logs).astype(np.float32)
-        return xr.Dataset(
-            {
-                "density_with": (dims, values[0]),
-                "density_without": (dims, values[1]),
-                "log_ratio": (dims, (logs[0] - logs[1]).astype(np.float32)),
-                "response": (("individual", "database"), observed),
-            },
-            coords={
-                "chain": np.arange(shape[0]),
-                "draw": np.arange(shape[1])[::step],
-                "individual": names,
-                "x": x,
-            },
+        return densities(logs, x, names, shape).assign(
+            response=(("individual", "database"), observed)
         )
 
 

@@ -16,8 +16,12 @@ from edp_bayes.adversary.known import explained
 from edp_bayes.auditing.assembly.assembling import Given, Parts
 from edp_bayes.auditing.assembly.checks import checked, new_ones
 from edp_bayes.auditing.assembly.groups import (
+    DENSITY_POINTS,
+    DENSITY_REACH,
     LEAD,
     by_epsilon,
+    densities,
+    every_few,
     known_attributes,
     observed,
 )
@@ -57,9 +61,6 @@ __all__ = ["OneQuery"]
 
 # Of which values log densities are, where a transform is modelled.
 ON_SCALE = "on the modelled scale"
-DENSITY_POINTS = 201
-DENSITY_DRAWS = 500
-DENSITY_REACH = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,17 +210,16 @@ class OneQuery(Parts[Responses, Regression, FittedModel]):
     def _densities(self) -> xr.Dataset:
         """Return densities with and without the kept individuals on a grid, of at most 500 draws.
 
-        The grid reaches over all responses, with and without them. Logarithms give their ratio
-        where both densities are too small for numbers of single precision.
+        The grid reaches over all responses, with and without them.
         """
-        given, chains, kept = self.given, self.given.chains, self.given.kept
+        given, kept = self.given, self.given.kept
         responses, fitted = given.responses, given.fitted
         y = responses.response
         without = [y - responses.collected[:, [int(i)]].toarray()[:, 0] for i in kept]
         everything = np.concatenate([y, *without])
         margin = DENSITY_REACH * float(y.std())
         x = np.linspace(everything.min() - margin, everything.max() + margin, DENSITY_POINTS)
-        step = -(-chains["chain"].size * chains["draw"].size // DENSITY_DRAWS)
+        step = every_few(given.shape)
         full = getattr(fitted.coupling, "full", fitted.coupling)  # of what is rounded
         values: list[tuple[Array, Array]] = []
         last: Mixture | None = None
@@ -229,22 +229,7 @@ class OneQuery(Parts[Responses, Regression, FittedModel]):
             known = last is not None and same(p, last)
             values.append((values[-1][0] if known else _logpdf(p, x, step), _logpdf(q, x, step)))
             last = p
-        dims = ("chain", "draw", "individual", "x")
-        logs = np.moveaxis(np.array(values), (0, 1), (3, 0))
-        stacked = np.exp(logs).astype(np.float32)
-        return xr.Dataset(
-            {
-                "density_with": (dims, stacked[0]),
-                "density_without": (dims, stacked[1]),
-                "log_ratio": (dims, (logs[0] - logs[1]).astype(np.float32)),
-            },
-            coords={
-                "chain": chains["chain"],
-                "draw": chains["draw"][::step],
-                "individual": given.names[kept],
-                "x": x,
-            },
-        )
+        return densities(np.array(values), x, given.names[kept], given.shape)
 
     def _known(self, regression: Regression) -> xr.Dataset:
         """Return what the adversary knows, its coefficients, and all responses as released.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.formatting import at_most, number, percent, risk_limit
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from edp_bayes.results.base import PrivacyCurves
 
 __all__ = ["guessed_right", "in_words"]
@@ -63,7 +66,10 @@ def in_words(result: PrivacyCurves, prob: float = PROB) -> tuple[str, ...]:
 
 def guessed_right(result: PrivacyCurves, prob: float) -> float:
     """Return the limit of how often a reader guesses membership right, an even bet beforehand."""
-    return max(_limits(one, prob)[1] for one in (result, *result.parts))
+    return max(
+        _guessed(one, one.membership_probability(prior=PRIOR), prob)
+        for one in (result, *result.parts)
+    )
 
 
 def _limits(result: PrivacyCurves, prob: float) -> tuple[float, ...]:
@@ -72,29 +78,45 @@ def _limits(result: PrivacyCurves, prob: float) -> tuple[float, ...]:
     None is below that of what the databases themselves show of delta, which every one is at least.
     """
     membership = result.membership_probability(prior=PRIOR)
-    draws = (
-        result.power(LEVEL),
-        membership["guessed"],
-        result.advantage(),
-        membership["exceeded"].isel(epsilon=-1),
-        # a limit of draws some of which are infinite
-        result.gaussian_mu().clip(max=LARGEST_MU),
-    )
-    limits = tuple(_limit(one.to_numpy(), prob) for one in draws)
-    curves = result.resampled_curves
-    if curves is None:
-        return limits
     grid = result.epsilon.to_numpy()
-    shown = (
-        tradeoff.least_power(curves, grid, np.array([LEVEL])),
-        # delta(0) is at least its value at the first epsilon
-        PRIOR + PRIOR * curves[:, 0],
-        curves[:, 0],
+    larger = partial(_larger, result.resampled_curves, prob)
+    return (
+        larger(
+            result.power(LEVEL),
+            lambda curves: tradeoff.least_power(curves, grid, np.array([LEVEL])),
+        ),
+        _guessed(result, membership, prob),
+        larger(result.advantage(), _at_zero),
         # the log ratio exceeds an epsilon with a probability of at least delta there
-        curves[:, -1],
-        tradeoff.least_mu(curves, grid).clip(max=LARGEST_MU),
+        larger(membership["exceeded"].isel(epsilon=-1), lambda curves: curves[:, -1]),
+        # a limit of draws some of which are infinite
+        larger(
+            result.gaussian_mu().clip(max=LARGEST_MU),
+            lambda curves: tradeoff.least_mu(curves, grid).clip(max=LARGEST_MU),
+        ),
     )
-    return tuple(max(limit, _limit(one, prob)) for limit, one in zip(limits, shown, strict=True))
+
+
+def _guessed(result: PrivacyCurves, membership: xr.Dataset, prob: float) -> float:
+    return _larger(
+        result.resampled_curves,
+        prob,
+        membership["guessed"],
+        lambda curves: PRIOR + PRIOR * _at_zero(curves),
+    )
+
+
+def _at_zero(curves: Array) -> Array:
+    """Return what delta(0) is at least: its value at the first epsilon."""
+    return curves[:, 0]
+
+
+def _larger(
+    curves: Array | None, prob: float, draws: xr.DataArray, least: Callable[[Array], Array]
+) -> float:
+    """Return the limit of draws, or of what they are at least by curves that databases show."""
+    limit = _limit(draws.to_numpy(), prob)
+    return limit if curves is None else max(limit, _limit(least(curves), prob))
 
 
 def _up(value: float) -> float:
