@@ -277,6 +277,7 @@ def test_a_newcomer_stays_as_others_do(k):
     assert chances(seldom)[0] < 0.1
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_few_databases_give_presence_between_never_and_always(n):
     """Every history of two individuals, at every database in question."""
@@ -340,6 +341,7 @@ def test_at_an_earlier_database_spells_are_those_of_the_time():
     assert early[0] <= 1.0 < late[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [edp.SmoothedBootstrap(), edp.FiniteMixture(components=1)])
 def test_who_left_long_ago_is_not_the_riskiest_for_the_next_database(model):
     """Of 32 years, the largest contributor came in the last 8, an equal one left in the first."""
@@ -414,6 +416,7 @@ def only_in_lags():
 OPTIONS = {"epsilon": [0.2], "draws": 40, "chains": 2, "random_seed": 1, "progressbar": False}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [edp.SmoothedBootstrap(), edp.FiniteMixture(components=1)])
 def test_who_was_seen_in_lags_alone_is_not_assessed(model, only_in_lags, tmp_path):
     adversary = edp.Adversary(past=2)
@@ -438,6 +441,7 @@ def test_who_was_seen_in_lags_alone_is_not_assessed(model, only_in_lags, tmp_pat
     assert "not_assessed" not in edp.audit(only_in_lags, model=model, **OPTIONS).settings
 
 
+@pytest.mark.full
 def test_tables_say_when_individuals_were_last_seen(only_in_lags, tmp_path):
     audit = edp.audit(
         only_in_lags, model=edp.SmoothedBootstrap(), adversary=edp.Adversary(past=1), **OPTIONS

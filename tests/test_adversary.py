@@ -303,6 +303,7 @@ def test_it_is_said_against_whom(adversary, words):
     assert adversary.words == words
 
 
+@pytest.mark.full
 def test_the_own_contribution_of_the_riskiest_is_known_by_the_next_who_knows_theirs():
     """Whoever tells most is the worst for all others; for them it is who tells next most."""
     rng = np.random.default_rng(4)

@@ -79,6 +79,7 @@ def test_who_turns_an_atom_into_another_answer_is_counted(responses):
     assert responses.on_scale.n_databases == counts.others
 
 
+@pytest.mark.full
 @settings(derandomize=True, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.5, 7.0]), min_size=8, max_size=30), st.data())
 def test_tied_ends_are_those_of_three_databases(values, data):
@@ -164,6 +165,7 @@ def test_who_left_an_atom_is_judged_alone_and_who_never_did_by_all(coupling, res
         assert others[0] < 2.0 / (12 * n)
 
 
+@pytest.mark.full
 def test_closed_weeks_hide_nobody_and_cost_nothing():
     """A quarter of the weeks is 0 whoever there is: three quarters of the risk are left."""
     truth = 0.75 * gaussian_shift(0.3, GRID)
@@ -189,6 +191,7 @@ def test_closed_weeks_hide_nobody_and_cost_nothing():
     assert "calibrate" not in " ".join(found.verdict(epsilon=0.2, delta=0.001).helps)
 
 
+@pytest.mark.full
 def test_who_keeps_the_answer_from_being_nothing_is_told_by_a_third():
     for seed in range(3):
         y, rest = often_nothing(seed)
@@ -212,6 +215,7 @@ def test_a_cap_is_an_atom_that_individuals_leave():
     assert (tested <= found.delta.to_numpy()).all()
 
 
+@pytest.mark.full
 def test_thousands_who_never_leave_an_atom_do_not_raise_the_largest_risk():
     y, amounts = closed_weeks(n=60, people=400, contribution=0.001)
     named = edp.Responses.from_arrays(y, contribution=amounts, atoms=[0.0])

@@ -46,6 +46,7 @@ def test_the_seed_alone_decides_the_numbers(model, responses, monkeypatch):
     assert (first.delta != third.delta).any()
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 def test_units_do_not_matter(responses):
     scaled = edp.Responses.from_arrays(
@@ -122,6 +123,7 @@ def test_individuals_are_a_list(responses, individuals):
         edp.audit(responses, epsilon=[0.1], individuals=individuals)
 
 
+@pytest.mark.full
 def test_the_default_is_the_model_of_the_calibration_study(responses):
     found, named = (
         edp.audit(responses, epsilon=[0.1], model=model, **QUICK)
@@ -165,6 +167,7 @@ def test_few_draws_are_doubted_and_not_refused():
     assert not found.checks.loc["out-of-sample log density", "passed"]
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 def test_numbers_of_numpy_will_do(responses):
     options = {name: np.int64(v) for name, v in QUICK.items() if name != "progressbar"}
@@ -197,6 +200,7 @@ def test_labels_that_differ_in_type_alone_stay_apart(responses):
     assert {"1", "'1'"} <= set(shown)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 @pytest.mark.parametrize("model", [None, edp.SmoothedBootstrap()], ids=["default", "bootstrap"])
 def test_the_order_of_individuals_does_not_matter(model):
@@ -235,6 +239,7 @@ def test_the_order_of_individuals_does_not_matter(model):
     xr.testing.assert_identical(first.new_individual(), second.new_individual())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("adversary", [None, edp.Adversary(past=2)])
 def test_responses_to_which_nobody_contributes_can_be_audited(adversary):
     y = np.random.default_rng(3).normal(size=40)

@@ -66,6 +66,7 @@ def test_no_mixture_of_wider_components_is_riskier_than_the_shape_allows(parts, 
         assert edp.hockey_stick(one, other, epsilon=epsilon) <= allowed + 1e-12
 
 
+@pytest.mark.full
 def test_how_often_they_were_there_limits_every_risk():
     audit = audited(sometimes())
     basis = audit.basis(prob=0.9)
@@ -78,6 +79,7 @@ def test_how_often_they_were_there_limits_every_risk():
     assert on_what(audit, 0.9)[0].startswith("Where databases are alike, how often")
 
 
+@pytest.mark.full
 def test_who_is_always_there_has_no_limit_by_that_alone():
     rng = np.random.default_rng(3)
     responses = edp.Responses.from_arrays(
@@ -88,12 +90,14 @@ def test_who_is_always_there_has_no_limit_by_that_alone():
     assert sentence.startswith("Data alone show no limit below 1: some individual was in every")
 
 
+@pytest.mark.full
 def test_given_an_adversary_the_databases_are_not_alike():
     audit = audited(sometimes(), adversary=edp.Adversary(past=1))
     assert (audit.basis()["data"] == 1.0).all()
     assert "no limit below 1 for the database in question" in on_what(audit, 0.95)[0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", [edp.DirichletProcessMixture, edp.FiniteMixture])
 def test_a_smooth_distribution_that_is_stated_makes_limits_smaller(kind):
     rng = np.random.default_rng(5)
@@ -138,6 +142,7 @@ def test_a_stated_width_is_in_units_of_the_answer(unit):
         np.testing.assert_allclose(one.basis()["shape"], two.basis()["shape"], rtol=1e-6)
 
 
+@pytest.mark.full
 def test_on_another_scale_contributions_are_those_of_that_scale():
     rng = np.random.default_rng(7)
     total = np.exp(rng.normal(5.0, 0.5, 40))
@@ -152,6 +157,7 @@ def test_on_another_scale_contributions_are_those_of_that_scale():
     assert audit.basis()["shape"][0] == pytest.approx(float(allowed))
 
 
+@pytest.mark.full
 def test_a_bootstrap_names_no_narrowest_component():
     basis = audited(sometimes(), edp.SmoothedBootstrap()).basis()
     assert "shape" not in basis
@@ -170,6 +176,7 @@ def test_a_stack_names_the_narrowest_of_all_its_models_or_none(turn):
     assert "shape" not in audited(sometimes(), edp.Stacked(one[::turn])).basis()
 
 
+@pytest.mark.full
 def test_a_width_below_what_bins_show_is_not_called_stated():
     rounded = np.round(sometimes().response)
     responses = edp.Responses.from_arrays(rounded, contribution=np.ones((60, 1)), step=1.0)
@@ -191,6 +198,7 @@ def test_it_is_saved_and_in_the_report(tmp_path):
     assert f">{content.basis[content.at]}<" not in page
 
 
+@pytest.mark.full
 def test_what_cannot_be_stated_is_refused():
     responses = sometimes()
     with pytest.raises(InvalidInputError, match="narrowest must not be wider than the answers are"):

@@ -45,6 +45,7 @@ def coupling(request, responses):
     return request.param.fit(responses, how).coupling
 
 
+@pytest.mark.full
 def test_bounds_are_above_the_risk_and_all_others_keep_theirs(coupling):
     everybody = np.arange(coupling.n_individuals)
     bounded = coupling.bounded(EPSILON)
@@ -55,6 +56,7 @@ def test_bounds_are_above_the_risk_and_all_others_keep_theirs(coupling):
     assert (found <= np.maximum(exact, bounded.floor[:, None]))[changed].all()
 
 
+@pytest.mark.full
 def test_what_is_bounded_changes_no_more_than_is_said(coupling):
     copies = np.random.default_rng(3).integers(0, coupling.n_individuals, coupling.n_draws)
     exact = evaluate(coupling, EPSILON, progressbar=False, copies=copies)
@@ -82,6 +84,7 @@ def rounded(responses):
     return ReleasedCoupling(coupling, Published(rounded_to=0.25, offset=0.0))
 
 
+@pytest.mark.full
 def test_what_is_left_of_a_bounded_risk_is_bounded(rounded):
     everybody = np.arange(rounded.n_individuals)
     bounded = rounded.bounded(EPSILON)
@@ -95,6 +98,7 @@ def test_what_is_left_of_a_bounded_risk_is_bounded(rounded):
     np.testing.assert_allclose(picked, exact[rows], rtol=0.0, atol=1e-14)
 
 
+@pytest.mark.full
 def test_the_largest_risk_alone_is_the_largest_of_all(coupling):
     require_the_largest(coupling)
 
@@ -113,6 +117,7 @@ def alike():
     return ReleasedCoupling(full, Published(rounded_to=1.0, offset=0.0))
 
 
+@pytest.mark.full
 def test_close_distributions_below_the_largest_are_not_added_up(alike, monkeypatch):
     from edp_bayes.divergence.released import curves as module
 

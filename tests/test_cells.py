@@ -137,6 +137,7 @@ def test_what_cells_say_together_is_said(found):
     assert moved.everything["kind"].tolist() == ["cell"] * 3 + ["together"]
 
 
+@pytest.mark.full
 def test_individuals_of_several_cells_are_audited_in_all_of_them_together():
     rows = visits()
     twice = rows[rows["who"] == 0].assign(region="west")
@@ -511,6 +512,7 @@ def published_together(people, rule, epsilon=0.1):
     return found
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("published", [{"threshold": 8}, {"rounded_to": 5}])
 def test_cells_and_totals_that_are_published_in_part_are_held_to_the_whole_answers(
     published, tmp_path
@@ -558,6 +560,7 @@ def test_what_is_published_meets_what_whole_answers_meet_and_may_meet_more(share
     assert verdict.against in sentence
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("published", [None, {"rounded_to": 5}])
 @pytest.mark.parametrize("copies", [1, 6])
 def test_a_report_names_nobody_whatever_is_found(published, copies, tmp_path):
@@ -616,6 +619,7 @@ def drifting(weeks=60, people=40, regions=4, drifts=1):
     return rows[rng.random(who.size) < share]
 
 
+@pytest.mark.full
 def test_a_limit_that_a_check_withholds_is_not_taken_for_one(tmp_path):
     found = edp.audit_cells(
         databases(drifting()), edp.queries.Count(), by="region", epsilon=[0.1], totals=False,
@@ -645,6 +649,7 @@ def test_a_limit_that_a_check_withholds_is_not_taken_for_one(tmp_path):
     assert f"{row['limit_withheld']:.2g}" not in page
 
 
+@pytest.mark.full
 def test_tests_of_right_models_withhold_no_more_cells_than_is_said():
     rng = np.random.default_rng(8)
     held = 0

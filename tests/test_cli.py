@@ -160,6 +160,7 @@ def test_all_files_are_there_and_no_temporary_ones(finished):
         assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
 
 
+@pytest.mark.full
 def test_summary_is_a_table_of_finite_numbers(finished):
     summary = pd.read_csv(finished[3] / "summary.csv", index_col="quantity")
     assert {"median", "eti95_lb", "eti95_ub", "r_hat"} <= set(summary.columns)

@@ -368,6 +368,7 @@ def test_under_pseudonyms_nobody_is_told_who_the_insiders_are(capsys, folder, tm
     assert "does not say who the insiders are: give the audit with its names" in said
 
 
+@pytest.mark.full
 def test_noise_of_responses_says_against_whom():
     databases = edp.Databases.from_table(frame(), database="week", individual="meter")
     data = databases.respond(edp.queries.Sum("kwh"))

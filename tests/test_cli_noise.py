@@ -61,6 +61,7 @@ def audits(table, tmp_path_factory):
     return paths
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["noise", "release"])
 def test_help_imports_nothing_heavy(command):
     code = (
@@ -71,6 +72,7 @@ def test_help_imports_nothing_heavy(command):
     assert done.stdout.strip().endswith("0 []")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("sampler", ["auto", "exact"])
 def test_a_release_imports_nothing_heavy(tmp_path, sampler):
     if sampler == "auto":
@@ -108,6 +110,7 @@ def test_noise_of_an_audit_is_found_verified_written_and_released(capsys, tmp_pa
     assert (answer / step).is_integer()
 
 
+@pytest.mark.full
 def test_the_same_noise_as_from_python_on_fewer_draws(capsys, tmp_path, audits, table):
     out = tmp_path / "noise.json"
     arguments = ("--epsilon", "2", "--method", "bottleneck", "--draws", "6", "--out", out)
@@ -137,12 +140,14 @@ def test_what_is_doubtful_about_the_audit_is_said_again(capsys, tmp_path, audits
         assert " ".join(doubt.split()) in words
 
 
+@pytest.mark.full
 def test_a_delta_can_be_given(capsys, tmp_path, audits):
     arguments = ("--epsilon", "1", "--delta", "0.01", "--method", "gaussian")
     words = in_words(capsys, "noise", audits["dpm"], *arguments, "--out", tmp_path / "noise.json")
     assert "Noise by the method gaussian, for epsilon = 1, delta = 0.01" in words
 
 
+@pytest.mark.full
 def test_a_target_that_is_met_already_is_said_to_be(capsys, tmp_path, audits):
     out = tmp_path / "noise.json"
     words = in_words(capsys, "noise", audits["bootstrap"], "--epsilon", "60", "--out", out)
@@ -176,6 +181,7 @@ def test_a_value_that_is_not_given_is_read_from_a_pipe(
     assert captured.err.count("\n") == 1
 
 
+@pytest.mark.full
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 @pytest.mark.parametrize(("typed", "code"), [(b"0.1\n", 0), (b"\x04", 2), (b"\x03", 130)])
 def test_a_value_that_is_not_given_is_asked_for_and_not_shown(tmp_path, typed, code):
@@ -200,6 +206,7 @@ def test_a_value_that_is_not_given_is_asked_for_and_not_shown(tmp_path, typed, c
     assert shown.count(b"0.1") == (1 if code == 0 else 0)
 
 
+@pytest.mark.full
 def test_the_published_construction_is_told_apart(capsys, tmp_path, audits):
     arguments = ("--epsilon", "2", "--method", "hausdorff", "--out", tmp_path / "noise.json")
     assert "guarantees nothing" in in_words(capsys, "noise", audits["bootstrap"], *arguments)
@@ -252,6 +259,7 @@ def changed(table, folder):
     return folder / "changed.csv"
 
 
+@pytest.mark.full
 def test_the_noise_is_not_written_over_what_it_is_made_from(capsys, tmp_path, audits, table):
     saved, moved = tmp_path / "audit.nc", tmp_path / "table.csv"
     shutil.copy(audits["bootstrap"], saved)
@@ -271,6 +279,7 @@ def test_the_noise_is_not_written_over_what_it_is_made_from(capsys, tmp_path, au
     assert saved.read_bytes() == audits["bootstrap"].read_bytes()
 
 
+@pytest.mark.full
 def test_an_audit_that_does_not_say_where_it_is_from(capsys, tmp_path):
     audit = edp.audit(
         make_responses(),
@@ -342,6 +351,7 @@ def test_files_that_are_missing_half_or_something_else(capsys, tmp_path, audits)
     )
 
 
+@pytest.mark.full
 def test_a_time_limit_is_passed_on(capsys, tmp_path, audits, monkeypatch):
     from edp_bayes.noise import search
 

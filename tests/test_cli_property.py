@@ -19,6 +19,7 @@ from tests.command_line import printed, refused
 HEAVY = ("pymc", "xarray", "scipy", "numba", "pandas", "matplotlib", "arviz_base", "nutpie")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("command", ["property", "interval"])
 def test_help_imports_nothing_heavy(command):
     code = (
@@ -46,6 +47,7 @@ def test_a_known_probability_prints_and_writes_its_exact_curve(capsys, tmp_path)
     assert (tmp_path / "delta.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.full
 def test_a_count_prints_and_writes_the_posterior(capsys, tmp_path):
     arguments = ("property", "--n", "1000", "--count", "103", "--epsilon", "0:0.5:6", "--seed", "1")
     out = printed(capsys, *arguments, "--out", str(tmp_path))

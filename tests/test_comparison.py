@@ -304,6 +304,7 @@ def test_all_are_scored_on_the_databases_that_everyone_explains(against):
     assert -3.5 < alone["elpd"]["past"] - against["elpd"]["past"] < -0.7
 
 
+@pytest.mark.full
 def test_models_and_adversaries_are_crossed_by_name():
     table = edp.compare(
         series(45),
@@ -322,6 +323,7 @@ def test_models_and_adversaries_are_crossed_by_name():
     assert np.isfinite(table.to_numpy()).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [

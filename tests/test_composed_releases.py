@@ -48,6 +48,7 @@ def of_two(audit, edges):
     return np.stack(found, axis=1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rule", RULES)
 def test_bounds_are_of_what_is_published(audit, rule):
     options, edges = RULES[rule]
@@ -85,6 +86,7 @@ def test_bounds_are_of_what_is_published(audit, rule):
         assert (whole.tree["lower_bounds"]["delta"].to_numpy().reshape(most.shape) > largest).any()
 
 
+@pytest.mark.full
 def test_the_number_of_releases_lies_between_its_bounds(audit):
     published = audit.released(rounded_to=2.0, progressbar=False)
     truth = of_two(audit, EDGES).max(axis=1)[:, 1]

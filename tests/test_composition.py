@@ -74,6 +74,7 @@ def by_hand(audit, databases):
     return tuple(np.stack(part, axis=1) for part in zip(*found, strict=True))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("databases", [1, 12])
 def test_delta_is_the_largest_of_composed_individuals(databases):
     audit = rare_and_steady()
@@ -160,6 +161,7 @@ def test_no_limit_lies_below_that_of_a_part(databases, epsilon):
     np.testing.assert_array_equal(found.epsilon, grid)
 
 
+@pytest.mark.full
 def test_so_many_releases_are_safe_only_where_one_is_by_the_limit_of_the_audit():
     rare = np.zeros((40, 2))
     rare[::9, 0], rare[::7, 1] = 4.0, 5.0
@@ -172,6 +174,7 @@ def test_so_many_releases_are_safe_only_where_one_is_by_the_limit_of_the_audit()
                                       progressbar=False)["safe"]) == 0.0  # fmt: skip
 
 
+@pytest.mark.full
 def test_who_is_riskiest_changes_with_the_number_of_databases():
     """The maximum is taken after composing: the composition of the maximum would be larger."""
     audit = rare_and_steady()
@@ -191,6 +194,7 @@ def test_many_alike_are_composed_until_nobody_else_matters():
     np.testing.assert_allclose(found, upper.max(axis=1), atol=1e-12)
 
 
+@pytest.mark.full
 def test_lower_ends_are_below_what_composition_reaches():
     result = composed(rare_and_steady(), 12)
     below = result.tree["lower_bounds"].to_dataset()
@@ -217,6 +221,7 @@ def test_releases_agree_with_compositions():
     assert float(never["upper"]) == 0.0
 
 
+@pytest.mark.full
 def test_the_number_of_releases_is_bracketed():
     audit = rare_and_steady()
     found = audit.releases_until(epsilon=0.5, delta=0.3, progressbar=False)
@@ -277,6 +282,7 @@ def test_audits_of_one_seed_share_their_draws_and_others_do_not():
         edp.compose([first, reseeded], fresh=True, progressbar=False)
 
 
+@pytest.mark.full
 def test_individuals_who_are_in_some_audits_only_are_named_a_doubt():
     rng = np.random.default_rng(3)
     contribution = rng.gamma(20.0, 0.01, (40, 3))
@@ -335,6 +341,7 @@ def test_audits_that_share_databases_are_refused(other, said):
     assert "as was stated" in found.settings["assumed"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "keys",
     [
@@ -401,6 +408,7 @@ def test_audits_against_the_past_count_the_databases_of_the_past():
         edp.compose([known, before], progressbar=False)
 
 
+@pytest.mark.full
 def test_a_number_and_the_same_number_as_text_are_one_individual():
     contribution = np.random.default_rng(3).gamma(20.0, 0.01, (40, 2))
     numbers, text = (
@@ -450,6 +458,7 @@ def test_what_a_part_does_not_establish_is_not_established(tmp_path):
     assert "Not established. Part 1 (drifting): " in page
 
 
+@pytest.mark.full
 def test_fewer_draws_are_some_of_them():
     audit = rare_and_steady()
     few, many = composed(audit, 4, draws=10), composed(audit, 4, draws=None)
@@ -495,6 +504,7 @@ def test_impossible_numbers_of_databases_are_refused(databases, error, said):
         edp.compose(rare_and_steady(), databases=databases)
 
 
+@pytest.mark.full
 def test_audits_without_their_fit_are_refused(tmp_path):
     audit = rare_and_steady()
     loaded = edp.load(audit.save(tmp_path / "audit.nc"))
@@ -537,6 +547,7 @@ def joint(phi, mean_shift, k):
     return echo @ np.full(k, mean_shift), echo @ echo.T
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("phi", [0.6, -0.4])
 def test_databases_that_follow_the_answers_released_compose_as_an_adaptive_sequence(phi):
     """With an individual y_t = phi y_(t-1) + c + e_t, without phi y_(t-1) + e_t, at all k times.
@@ -674,6 +685,7 @@ def against_the_past():
     return audited(responses, adversary=edp.Adversary(past=1))
 
 
+@pytest.mark.full
 def test_risks_against_an_adversary_who_knows_the_past_bound_both_hypotheses():
     audit = against_the_past()
     with pytest.warns(EdpBayesWarning, match=r"1\.[3-9]\d times as large, an upper bound"):

@@ -171,6 +171,7 @@ def test_limiting_leaves_a_small_own_spread_the_degrees_of_an_unpooled_one(
     np.testing.assert_allclose((weight * relative**2 + residual) * kept / total, scale)
 
 
+@pytest.mark.full
 def test_the_largest_risk_of_many_seen_seldom_is_no_tail():
     """300 people of a hundredth of a standard deviation, seen once to three times: delta is 0."""
     rng = np.random.default_rng(1)

@@ -90,6 +90,7 @@ def test_progress_shows_them(monkeypatch, capsys):
     assert not (STEERING - {"\r"}) & set(capsys.readouterr().out)
 
 
+@pytest.mark.full
 def test_the_report_shows_them_and_the_summary_holds_them(tmp_path):
     path = hostile_table(tmp_path / "a.csv")
     with warnings.catch_warnings():

@@ -64,6 +64,7 @@ def away(mixture, place):
     return Mixture(*parts, kernel=mixture.kernel)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", [SmoothedBootstrap(variable=True), DirichletProcessMixture()])
 def test_curves_do_not_depend_on_where_the_responses_lie(model, responses):
     """At 1e9 moves were rounded to 1e-7 of a scale, and small risks by a hundredth."""

@@ -113,6 +113,7 @@ def test_every_flipped_bit_of_delta_is_refused_by_name(results, kind, tmp_path):
             LOADERS[kind](path)
 
 
+@pytest.mark.full
 def test_a_chunk_that_is_gone_is_noticed(results, tmp_path):  # noqa: F811
     path = results["Audit"].save(tmp_path / "audit.zarr")
     shutil.rmtree(path / "posterior" / "delta" / "c")
@@ -149,6 +150,7 @@ def without_checksums(monkeypatch):
     monkeypatch.setattr(files, "save_tree", save)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_earlier_files_load_with_a_warning(results, kind, tmp_path, without_checksums):  # noqa: F811
     path = results[kind].save(tmp_path / "result.nc")

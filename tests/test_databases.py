@@ -347,6 +347,7 @@ def test_a_client_may_be_called_na(tmp_path):
     assert set(databases.individual) == {"NA", "null", "c2", "c3", "c4", "c5"}
 
 
+@pytest.mark.full
 def test_a_callable_gets_a_frame_of_the_tables_own_library(tmp_path):
     expected = {
         "pandas": pd.DataFrame,
@@ -576,6 +577,7 @@ def test_subsamples_that_cannot_be_drawn(changes, message):
 # Size
 
 
+@pytest.mark.full
 def test_a_million_possible_individuals_follow_the_records():
     rng = np.random.default_rng(0)
     table = pd.DataFrame(

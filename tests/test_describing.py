@@ -93,6 +93,7 @@ def test_it_names_no_individual(doubtful):
     assert LABELS[0] in doubtful.withheld  # the result itself is as it was
 
 
+@pytest.mark.full
 def test_a_result_under_pseudonyms_and_a_loaded_one_say_the_same(audit, tmp_path):
     said = audit.describe()
     assert edp.load(audit.save(tmp_path / "audit.nc")).describe() == said

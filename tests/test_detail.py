@@ -106,6 +106,7 @@ def test_rounded_answers_many_databases_and_few_draws_are_not_compared():
     assert check_detail(few, responses(y)).checks == ()
 
 
+@pytest.mark.full
 def test_an_audit_withholds_and_its_remedy_does_not():
     y = six_peaks()
     found = audited(y)
@@ -119,6 +120,7 @@ def test_an_audit_withholds_and_its_remedy_does_not():
     assert all(one.upper("delta")[0] >= risks[0].quantile(0.95) for one in (narrow, found))
 
 
+@pytest.mark.full
 def test_smooth_answers_keep_their_verdict():
     failed = 0
     for seed in range(6):

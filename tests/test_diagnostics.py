@@ -252,6 +252,7 @@ def test_presence_is_of_no_account_where_it_cannot_add_to_the_largest_risk():
     assert "presence" not in check_databases(responses, least=0.8).table().index
 
 
+@pytest.mark.full
 def test_false_alarms_about_presence_are_rare():
     rng = np.random.default_rng(3)
     alarms = [
@@ -347,6 +348,7 @@ def test_ljung_box_agrees_with_statsmodels(seed, size, lags, fitted):
     )
 
 
+@pytest.mark.full
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 @settings(derandomize=True, deadline=None)
 def test_holm_agrees_with_statsmodels(p_values):
@@ -582,6 +584,7 @@ def test_two_peaks_fail_by_their_distribution():
     assert not checks["distribution"].passed
 
 
+@pytest.mark.full
 def test_false_alarms_of_the_predictive_check_are_rare():
     rng = np.random.default_rng(14)
     alarms = 0
@@ -696,6 +699,7 @@ def test_a_scale_that_was_chosen_is_not_advised_again(transform, said):
     assert ("logarithm" in check.sentence) == (transform is None)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("spread", "passes"), [(True, False), (False, True)])
 def test_residuals_that_grow_with_what_is_expected_withhold_a_verdict(spread, passes):
     options = {"draws": 60, "chains": 2, "random_seed": 1, "progressbar": False}

@@ -76,6 +76,7 @@ def fees(waived=True):
     return whole[(whole["who"] != 4) | (whole["fee"] != "fee 6")] if waived else whole
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("waived", [True, False])
 def test_seven_cells_that_differ_by_one_individual_reveal_them(waived, tmp_path):
     databases = edp.Databases.from_table(fees(waived), database="week", individual="who")

@@ -151,6 +151,7 @@ def test_a_limit_that_a_check_withholds_stands_in_no_table(counts):
     assert not audit.disclosure(responses, rules=["frequency:2"])["limit_before"].isna().any()
 
 
+@pytest.mark.full
 def test_a_report_shows_the_rules_beside_delta(counts, tmp_path):
     responses, audit = counts
     rules = audit.disclosure(responses, epsilon=0.1, rules=["frequency:2", "frequency:40"])
@@ -168,6 +169,7 @@ def test_a_report_shows_the_rules_beside_delta(counts, tmp_path):
         audit.report(tmp_path / "other.html", rules=[1])
 
 
+@pytest.mark.full
 def test_midpoint_rounding_publishes_1_to_6_as_one_value(counts):
     _, audit = counts
     edges = np.arange(-203.5, 240.0, 6.0)  # as far as any draw reaches

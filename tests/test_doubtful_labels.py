@@ -209,6 +209,7 @@ def test_many_labels_that_look_like_nothing_are_not_named():
     assert doubtful_labels(np.array(people, dtype=object), np.ones(len(people))) == ()
 
 
+@pytest.mark.full
 def test_the_command_line_prints_them_escaped(capsys, tmp_path):
     table = table_of(["ann", "ann\u200b", "bob\x1b[31m", "nan"])
     table = table[np.random.default_rng(2).random(len(table)) < 0.8]

@@ -45,6 +45,7 @@ def test_the_documents_hold_the_same_table():
     assert rows == [(name, one.effect, one.reason) for name, one in EFFECTS.items()]
 
 
+@pytest.mark.full
 def test_families_are_those_that_are_corrected_together(audit):
     rng = np.random.default_rng(2)
     contribution = rng.gamma(2.0, 0.1, (40, 4)) * (rng.random((40, 4)) < 0.6)
@@ -116,6 +117,7 @@ def test_each_failure_does_what_the_table_says(name):
     assert EFFECTS[name].effect in (WITHHOLDS, ADVISES)
 
 
+@pytest.mark.full
 def test_report_and_saved_files_say_the_same(audit, tmp_path):
     content = describe(audit, names=True)
     assert content.withheld == audit.withheld
@@ -130,6 +132,7 @@ def test_report_and_saved_files_say_the_same(audit, tmp_path):
     assert all("effect" not in row for row in json.loads(again.tree.attrs["checks"]))
 
 
+@pytest.mark.full
 def test_every_result_has_it(audit):
     year = audit.compose(databases=2, progressbar=False)
     assert year.withheld == audit.withheld

@@ -74,6 +74,7 @@ def test_every_engine_gives_the_same_bits(engine, expected):
     assert found == {str(query): expected[str(query)] for query in asked}
 
 
+@pytest.mark.full
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 0.03, 0.37, 0.5, 0.9, 1.0]))
 @settings(derandomize=True, deadline=None, max_examples=40)
 def test_a_quantile_needs_only_the_values_around_it(seed, level):
@@ -177,6 +178,7 @@ def test_spark_connect_gives_the_same_bits(expected):
     assert json.loads(done.stdout.splitlines()[-1]) == {name: expected[name] for name in few}
 
 
+@pytest.mark.full
 def test_a_quantile_is_refused_where_ranks_are_not_given():
     databases = Databases.from_table(dask_table(TABLE), **KEYS)
     with pytest.raises(InvalidInputError, match=r"ranks .* which dask does not give.*Parquet"):
@@ -242,6 +244,7 @@ def doubts(table, query=UNRANKED[1], **options):
     return responses
 
 
+@pytest.mark.full
 @each_engine
 def test_copies_are_found(engine):
     table = pd.concat([TABLE, TABLE.iloc[[5, 5, 9]]], ignore_index=True)
@@ -292,6 +295,7 @@ def test_a_value_that_is_not_finite_is_named(engine, value):
         assert any(place in str(refusal.value) for place in places)
 
 
+@pytest.mark.full
 @each_engine
 @pytest.mark.parametrize(
     ("query", "error", "message"),
@@ -317,6 +321,7 @@ def test_missing_text_in_a_condition_is_named(engine):
         doubts(LAZY[engine](table), queries.Proportion("kind", "==", "a"))
 
 
+@pytest.mark.full
 @each_engine
 def test_an_individual_alone_is_named(engine):
     table = TABLE.assign(client=TABLE["client"].where(TABLE["week"] != 3, "c0"))
@@ -403,6 +408,7 @@ def test_periods_are_those_of_a_table_in_memory(engine, every):
     assert by_period(LAZY[engine](table), every).fingerprint == by_period(table, every).fingerprint
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", ["polars", "duckdb", "dask"])
 @pytest.mark.parametrize("every", ["hour", "week"])
 def test_periods_of_another_zone(engine, every):
@@ -437,6 +443,7 @@ def test_periods_need_dates(engine):
         by_period(LAZY[engine](moments().assign(when=3)), "week")
 
 
+@pytest.mark.full
 @each_engine
 def test_gaps_and_labels_are_those_of_a_table_in_memory(engine):
     table = TABLE[TABLE["week"] != 7].assign(
@@ -450,6 +457,7 @@ def test_gaps_and_labels_are_those_of_a_table_in_memory(engine):
     assert found.n_databases == 20
 
 
+@pytest.mark.full
 @each_engine
 def test_compound_keys_are_tuples(engine):
     keys = {"database": "week", "individual": ["kind", "client"]}

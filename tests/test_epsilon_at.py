@@ -63,6 +63,7 @@ def test_a_coarse_grid_gives_the_epsilon_of_a_fine_one(pair, target):
     np.testing.assert_array_equal(np.isinf(coarse), fine > 1.0)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 def test_without_its_fit_an_audit_brackets_what_it_has_with_it(pair, tmp_path):
     audit = pair[0]
@@ -116,6 +117,7 @@ def test_who_is_riskiest_left_of_the_grid_is_found_among_everybody(responses):
     assert any(late.source._joined.values())
 
 
+@pytest.mark.full
 def test_draws_that_cannot_be_picked_end_at_the_grid(pair):
     class Own:
         def __init__(self, coupling):
@@ -177,6 +179,7 @@ def test_of_bandwidths_that_vary_it_is_a_bound(responses):
         assert coupling.curves(np.arange(5), end[draw : draw + 1])[draw].max() <= 1e-12
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 def test_at_zero_it_says_why_there_is_none(responses, pair):
     normal = audited(responses, edp.SmoothedBootstrap(kernel="gaussian"), [0.1])
@@ -200,6 +203,7 @@ def test_a_property_audit_solves_its_exact_curve():
         audit.epsilon_at(0.0)
 
 
+@pytest.mark.full
 def test_noise_on_a_property_query_bounds_its_ratio():
     audit = edp.audit_property(
         103,
@@ -250,6 +254,7 @@ def test_a_verification_knows_where_delta_is_zero():
     np.testing.assert_array_equal(found.epsilon_at(0.0), found.log_ratio)
 
 
+@pytest.mark.full
 @given(data=st.data(), target=st.floats(1e-3, 0.9))
 @settings(max_examples=200, deadline=None)
 def test_a_bracket_holds_the_crossing_of_any_convex_curve(data, target):

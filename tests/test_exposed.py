@@ -235,6 +235,7 @@ def test_the_risk_of_a_dominant_individual_covers_the_truth():
     assert missed <= 1
 
 
+@pytest.mark.full
 def test_an_individual_who_is_all_there_is_has_their_presence_as_risk():
     rng = np.random.default_rng(9)
     c = np.where(rng.random(40) < 0.6, rng.gamma(3.0, 1.0, 40), 0.0)[:, None]

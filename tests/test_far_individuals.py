@@ -100,6 +100,7 @@ def test_compositions_beyond_their_epsilon_are_refused():
         edp.compose(audit, databases=2, progressbar=False)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unit", [2.0**85, 2.0**-95])
 @pytest.mark.parametrize("name", ["default", "laplace bootstrap", "normal"])
 def test_units_make_no_difference(name, unit):

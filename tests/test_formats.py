@@ -154,6 +154,7 @@ def test_an_encoding_that_is_not_plain_is_asked_for(tmp_path, engine):
 UNCLEAR = [(";", "1.2{:02}"), (";", "1,2{:02}"), (",", '"1,2{:02}"'), ("\t", "12.3{:02}")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("separator", "value"), UNCLEAR)
 def test_a_thousand_that_may_be_one_is_asked_for(separator, value, tmp_path, engine):
     path = tmp_path / "a.csv"

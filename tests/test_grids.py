@@ -115,6 +115,7 @@ def revealed(amount):
     return worst
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("step", [365.0, 16.0, 11.0, 77.0, 1.1, 0.5])
 def test_rounding_as_advised_leaves_no_step_that_tells(step):
     rng = np.random.default_rng(12)
@@ -143,6 +144,7 @@ def test_a_common_step_is_the_greatest_common_divisor_times_the_unit(whole, step
     np.testing.assert_allclose(found, math.gcd(*whole) * step, rtol=1e-12)
 
 
+@pytest.mark.full
 @settings(max_examples=100, deadline=None)
 @given(
     parts=st.lists(st.lists(st.integers(1, 400), min_size=2, max_size=40), min_size=2, max_size=40),
@@ -252,6 +254,7 @@ def test_of_several_queries_the_one_is_named():
     assert found.sentence.startswith("sales: Individual 'p3' breaks a grid")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("known", [False, True])
 def test_an_audit_withholds_and_looks_at_answers_as_they_were(known):
     rng = np.random.default_rng(11)
@@ -269,6 +272,7 @@ def test_an_audit_withholds_and_looks_at_answers_as_they_were(known):
     assert "breaks a grid" in hidden.withheld
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("query", ["proportion", "mean"])
 def test_shares_of_a_few_records_break_no_grid(query):
     # 3/7 and 1/2 lie on many grids, with and without any individual

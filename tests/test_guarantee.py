@@ -107,6 +107,7 @@ def test_the_lower_limit_holds_whenever_one_looks(world, n):
     assert np.median(found) <= true
 
 
+@pytest.mark.full
 def test_the_limit_never_falls_as_databases_are_added():
     sample, _ = steady(2.0)
     answers, own = sample(np.random.default_rng(1), 120)
@@ -115,6 +116,7 @@ def test_the_limit_never_falls_as_databases_are_added():
     assert limits[-1] > 0.4
 
 
+@pytest.mark.full
 def test_it_is_of_use_where_an_individual_is_exposed():
     found = [
         float(limit(*steady(2.5)[0](np.random.default_rng(k), 60))["lower"][0]) for k in range(5)
@@ -129,6 +131,7 @@ def with_one_exposed(seed, n=60, people=12):
     return rng.normal(size=n) + contribution.sum(axis=1), contribution
 
 
+@pytest.mark.full
 def test_earlier_databases_alone_choose_the_sets():
     answers, contribution = with_one_exposed(1)
     later = answers.copy(), contribution.copy()
@@ -163,6 +166,7 @@ def test_the_densities_are_those_of_the_posterior_of_the_earlier_databases():
     assert np.allclose(found.without_at_without[start:stop, 3], q.pdf(at - 1.5).mean((0, 1)))
 
 
+@pytest.mark.full
 def test_of_many_individuals_those_with_small_contributions_share_a_kernel():
     rng = np.random.default_rng(3)
     contribution = rng.gamma(2.0, 0.01, (30, 80))
@@ -182,6 +186,7 @@ def test_of_many_individuals_those_with_small_contributions_share_a_kernel():
     assert not np.isclose(alone.with_at_with[29, 70], kernel)
 
 
+@pytest.mark.full
 def test_the_limit_is_that_of_the_answer_with_its_known_noise():
     shift, scale = 2.0, 3.0
     sample, _ = steady(shift)
@@ -224,6 +229,7 @@ def test_a_model_and_a_seed_may_be_given():
         limit(answers, own, random_seed=-1)
 
 
+@pytest.mark.full
 def test_narrow_parts_of_a_distribution_are_seen():
     # a kernel of the width of all answers reaches 0 here
     sample, true = two_scales(0.4)
@@ -274,6 +280,7 @@ def test_the_upper_limit_is_that_of_presence_for_all_at_once():
     assert float(edp.guarantee(always, epsilon=0.1)["upper"]) == 1.0
 
 
+@pytest.mark.full
 def test_an_audit_has_the_same_at_its_epsilons():
     rng = np.random.default_rng(6)
     own = np.full(40, 2.0)

@@ -12,6 +12,7 @@ from edp_bayes.results.verdict import ONCE
 QUICK = {"repetitions": 6, "draws": 60, "random_seed": 1, "progressbar": False}
 
 
+@pytest.mark.full
 def test_limits_fall_to_the_truth_and_not_below():
     found = edp.smallest_delta([20, 100], epsilon=[0.1, 0.5], contribution=[0.1, 0.4], **QUICK)
     assert found["limit"].dims == ("databases", "contribution", "epsilon")
@@ -25,6 +26,7 @@ def test_limits_fall_to_the_truth_and_not_below():
     assert float(found["true"].sel(contribution=0.4, epsilon=0.1)) == pytest.approx(exact)
 
 
+@pytest.mark.full
 def test_a_stated_smoothness_shows_more():
     stated = edp.DirichletProcessMixture(base_measure=BaseMeasure(narrowest=0.2))
     free, smooth = (
@@ -34,6 +36,7 @@ def test_a_stated_smoothness_shows_more():
     assert smooth < 0.5 * free
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [20, 100])
 def test_who_was_there_once_and_stood_out_has_a_limit_by_their_number(size):
     """The constant of the verdict, between a third below and above."""

@@ -140,6 +140,7 @@ def test_what_cannot_be_known_is_refused():
 # What depends on each other, given what is known
 
 
+@pytest.mark.full
 def test_a_sum_that_follows_from_the_past_reveals_who_is_in_it():
     revenue, orders = shop()
     covariate = np.random.default_rng(5).normal(size=N)
@@ -340,6 +341,7 @@ def test_known_noise_is_in_the_risk_and_not_in_the_past():
     np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+@pytest.mark.full
 def test_the_database_in_question_and_a_changing_scale():
     found = edp.audit(
         joined(),

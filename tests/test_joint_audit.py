@@ -155,6 +155,7 @@ def test_sum_and_sum_without_reveal_whoever_is_left_out(present):
         assert low < share < high
 
 
+@pytest.mark.full
 def test_a_constant_total_reveals_who_is_missing_from_it():
     rng = np.random.default_rng(4)
     y = rng.normal(50.0, 5.0, 40)
@@ -233,6 +234,7 @@ def test_sum_and_noisy_sum_without(sigma, truth):
         assert weights[0] / weights[1] == pytest.approx(-1.0, abs=0.25)
 
 
+@pytest.mark.full
 def test_the_near_end_of_the_series_is_one():
     rng = np.random.default_rng(2)
     rest, c = rng.normal(50.0, 5.0, 60), rng.normal(1.0, 0.2, (60, 2))
@@ -318,6 +320,7 @@ def test_tests_and_guesses_allow_for_the_errors_of_the_integrals(audit):
     )
 
 
+@pytest.mark.full
 def test_a_direction_is_a_unit_combination_of_the_queries(audit):
     assert audit.direction.dims == ("individual", "query")
     assert audit.direction["query"].to_numpy().tolist() == ["revenue", "orders"]
@@ -326,6 +329,7 @@ def test_a_direction_is_a_unit_combination_of_the_queries(audit):
     assert "orders" in audit.direction_of(0)
 
 
+@pytest.mark.full
 def test_it_is_saved_and_loaded(audit, tmp_path):
     again = edp.load(audit.save(tmp_path / "audit.nc"))
     assert isinstance(again, edp.JointAudit)
@@ -336,6 +340,7 @@ def test_it_is_saved_and_loaded(audit, tmp_path):
     assert np.array_equal(hidden.direction, audit.direction)
 
 
+@pytest.mark.full
 def test_it_is_reported_and_plotted(audit, tmp_path):
     text = audit.report(tmp_path / "audit.html").read_text()
     assert "The answers are published together" in text
@@ -382,6 +387,7 @@ def test_the_same_seed_gives_the_same_numbers_whatever_the_blocks(audit, monkeyp
     assert np.allclose(again.total_risk, audit.total_risk, rtol=1e-12)
 
 
+@pytest.mark.full
 def test_databases_that_depend_on_each_other_establish_nothing():
     revenue, orders = shop()
     rising = revenue.replaced(response=revenue.response + 3.0 * np.arange(40.0))

@@ -165,6 +165,7 @@ def test_one_release_of_several_queries_has_the_limits_of_the_audit(audit):
     assert (beside.upper() >= other.tree["part_1"]["delta"].quantile(0.9, ("chain", "draw"))).all()
 
 
+@pytest.mark.full
 def test_what_has_no_fit_is_refused(audit, tmp_path):
     loaded = edp.load(audit.save(tmp_path / "audit.nc"))
     for call in (lambda: loaded.compose(2), lambda: loaded.releases_until(epsilon=0.5, delta=0.1)):

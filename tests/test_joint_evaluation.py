@@ -52,6 +52,7 @@ def test_who_is_not_integrated_changes_nothing_of_delta(coupling, risks):
     assert not risks.bounded.any()
 
 
+@pytest.mark.full
 def test_few_are_integrated_for_the_largest_risk(coupling):
     light = coupling.with_floor(EPSILON, integrated=False).curves(np.arange(PEOPLE), EPSILON)
     plain = coupling.with_floor(EPSILON, integrated=True)
@@ -74,6 +75,7 @@ def test_a_part_of_the_individuals_has_the_same_bits(coupling):
     assert "secret" not in repr(vars(part.responses))
 
 
+@pytest.mark.full
 def test_larger_populations_are_bounded_and_it_is_said():
     both = joint_responses(people=200)
     options = {"epsilon": EPSILON, "draws": 25, "chains": 2, "random_seed": 1, "tune": 100}
@@ -211,6 +213,7 @@ def test_a_store_of_another_joint_audit_is_refused(tmp_path):
         edp.audit(joint_responses(people=4, seed=6), **options)
 
 
+@pytest.mark.full
 def test_threads_give_the_same_bits(coupling, risks):
     from edp_bayes.auditing.executors.base import running
 

@@ -28,6 +28,7 @@ def checked(contributions, seed=1, **options):
     return check_largest(posterior, responses, seed)["largest contribution"]
 
 
+@pytest.mark.full
 def test_false_alarms_are_rare():
     failed = [not checked(often(seed, np.full(PEOPLE, 0.5))).passed for seed in range(100)]
     assert np.mean(failed) <= 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / 100)
@@ -66,6 +67,7 @@ def test_nothing_is_tested_where_there_is_nothing_or_too_much(monkeypatch):
     assert not check_largest(posterior, responses, 1).checks
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 def test_an_audit_has_it_and_still_gives_a_verdict():
     contributions = often(1, np.full(PEOPLE, 0.5))

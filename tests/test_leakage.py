@@ -82,6 +82,7 @@ def test_draws_of_all_seeds_are_pooled(found):
     assert np.unique(draws.sel(insiders=0.0)).size <= 200
 
 
+@pytest.mark.full
 def test_it_is_saved_and_loaded(found, tmp_path):
     again = edp.load(found.save(tmp_path / "leakage.nc"))
     assert again.past.equals(found.past)

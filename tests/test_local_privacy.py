@@ -23,6 +23,7 @@ from edp_bayes.plugin import local_privacy, rows
 from edp_bayes.plugin.local_privacy import mpl
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rate", [1.0, 2.0])
 def test_bound_covers_the_published_truth(rate):
     """Over 200 runs; a bound of 95% misses more than 20 times with probability 1e-3."""
@@ -284,6 +285,7 @@ def runs_of(sampler, pair, count, **options):
 SMALL = {"first_size": 1_000, "second_size": 5_000, "points": 100}
 
 
+@pytest.mark.full
 def test_the_bound_covers_in_two_columns():
     """A bound of 90% that misses in more than 14 of 60 runs does so with probability 1e-3."""
     runs = runs_of(laplace_rows, neighbours(2, 2.0, 1), 60, prob=0.9, **SMALL)

@@ -354,6 +354,7 @@ def test_an_infinite_truth_has_an_open_upper_end():
         assert 0.05 < audit.infinite_probability <= 1.0
 
 
+@pytest.mark.full
 def test_a_large_audit_is_fast_and_its_band_narrow():
     mechanism = mechanisms.Gaussian()
     pair = samples(mechanism, 100_000)
@@ -447,6 +448,7 @@ def shifted(database, size, rng):
     return rng.laplace(database, 1.0, size)
 
 
+@pytest.mark.full
 def test_the_budget_goes_to_the_worst_pair_and_the_maximum_is_joint():
     pairs = [(0.0, 0.2), (0.0, 1.0), (0.5, 0.6), (0.0, 0.1)]
     with warnings.catch_warnings():
@@ -512,6 +514,7 @@ def with_draws(audit, draws):
     return edp.MechanismAudit(tree)
 
 
+@pytest.mark.full
 def test_the_data_centric_level_is_that_of_the_worst_neighbour_and_names_it():
     contributions = np.array([0.1, 1.0, 0.2])
     found = audit_quietly(without_each(contributions), size=4000, draws=150, tune=100)
@@ -565,6 +568,7 @@ def test_the_data_centric_level_covers(contributions):
     assert all_hold >= 18
 
 
+@pytest.mark.full
 def test_neighbours_that_are_equally_bad_are_all_the_worst_and_infinity_stays():
     found = audit_quietly(without_each(np.array([0.5, 0.5, 0.1])), **SHORT)
     draws = np.column_stack([np.full(40, 0.5), np.full(40, 0.5), np.full(40, 0.1)])
@@ -582,6 +586,7 @@ def test_neighbours_that_are_equally_bad_are_all_the_worst_and_infinity_stays():
     np.testing.assert_array_equal(level["pair_upper"][:2], [0.5, 0.5])
 
 
+@pytest.mark.full
 def test_of_several_databases_one_is_named(tmp_path):
     first, second = (0.5, 0.1), (1.0,)
     pairs = [(first, (0.5,)), (second, ()), (first, (0.1,))]
@@ -616,6 +621,7 @@ def test_names_of_pairs_are_texts():
         audit_mechanisms(noisy_sum, {1: ((1.0,), ())}, epsilon=[0.5], **QUIET)
 
 
+@pytest.mark.full
 def test_the_joint_maximum_of_equal_pairs_covers_where_separate_ones_do_not():
     rng = np.random.default_rng(8)
     hits = {"joint": 0, "separate": 0}

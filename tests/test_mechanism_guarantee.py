@@ -40,6 +40,7 @@ def geometric(rng, size):
     return first + 1, second, delta
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", [laplace, gaussian, responses, geometric])
 def test_the_whole_band_holds_delta_as_often_as_it_says(mechanism):
     rng = np.random.default_rng(1)

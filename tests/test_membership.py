@@ -45,6 +45,7 @@ def test_the_published_example_takes_less_than_a_second():
     assert time.process_time() - start < 1.0
 
 
+@pytest.mark.full
 @settings(derandomize=True, deadline=None, max_examples=8)
 @given(
     members=st.tuples(st.integers(0, 60), st.integers(0, 60)).filter(any),

@@ -132,6 +132,7 @@ def test_a_prior_that_cannot_be_drawn_is_left_out():
     assert prior_draws(model, settings) is None
 
 
+@pytest.mark.full
 def test_groups_are_saved_and_left_out_when_asked_and_under_pseudonyms(audit, tmp_path):
     assert set(audit.tree.children) >= OF_MODEL
     loaded = edp.load(audit.save(tmp_path / "audit.nc"))
@@ -193,6 +194,7 @@ def test_a_joint_audit_by_nuts_keeps_what_was_drawn(tmp_path):
     np.testing.assert_array_equal(few.delta, audit.delta)
 
 
+@pytest.mark.full
 def test_given_an_adversary_the_prior_predicts_the_database_in_question():
     """In units of the response, as PyMC does with the regressors of the next database."""
     responses = world().replaced(response=500.0 + 3.0 * np.arange(40) + world().response)

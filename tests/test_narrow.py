@@ -26,6 +26,7 @@ def pages(tmp_path):
     return tmp_path
 
 
+@pytest.mark.full
 @pytest.mark.skipif(
     not (shutil.which("chromium") and shutil.which("chromedriver")),
     reason="no browser: apt-get install chromium chromium-driver",

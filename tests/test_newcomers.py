@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pytest
 
 import edp_bayes as edp
 from edp_bayes.diagnostics import check_newcomers
@@ -100,6 +101,7 @@ def test_of_a_database_that_was_seen_presence_is_known():
     assert "newcomers" not in audit.checks.index
 
 
+@pytest.mark.full
 def test_several_queries_withhold_too():
     one = data(seed=1)
     two = data(seed=2).replaced(query="other")

@@ -39,6 +39,7 @@ def audit():
     return audited(amounts())
 
 
+@pytest.mark.full
 def test_each_is_the_audit_of_that_answer(audit):
     found = audit.other_answers
     assert json.loads(found.attrs["answers"]) == ["period", "limit"]
@@ -63,6 +64,7 @@ def test_each_is_the_audit_of_that_answer(audit):
     assert "no figure here" not in said
 
 
+@pytest.mark.full
 def test_it_is_saved_and_every_place_says_the_same(audit, tmp_path):
     said = audit.verdict().helps
     loaded = edp.load(audit.save(tmp_path / "audit.nc"))
@@ -82,6 +84,7 @@ def test_it_is_saved_and_every_place_says_the_same(audit, tmp_path):
     assert rounded.other_answers is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("responses", "kinds"),
     [
@@ -103,6 +106,7 @@ def test_answers_that_there_are_not_have_no_figure(responses, kinds):
     assert "no figure here" in said
 
 
+@pytest.mark.full
 def test_it_is_against_the_same_adversary_and_found_once(monkeypatch):
     calls = []
     audits = other_answers.AuditedAgain._audited

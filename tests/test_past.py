@@ -113,6 +113,7 @@ def test_keys_in_no_order_are_numbered():
     np.testing.assert_array_equal(past.seen["place"], np.arange(1, N + 1))
 
 
+@pytest.mark.full
 def test_the_plot_shows_expectations_and_both_densities(audit, tmp_path):
     loaded = edp.load(audit.save(tmp_path / "audit.nc"))
     pc = loaded.plot_past(ci_prob=0.9, individual="bob", backend="none")
@@ -153,6 +154,7 @@ def test_an_audit_without_adversary_has_no_past():
     assert describe(plain).seen == ()
 
 
+@pytest.mark.full
 def test_the_report_shows_what_was_seen(audit, growing, tmp_path):
     (seen,) = describe(audit, prob=0.9).seen
     assert seen.responses == tuple(responses_of().response)
@@ -196,6 +198,7 @@ def test_other_text_is_numbered(keys):
     np.testing.assert_array_equal(_places(np.array(keys), following=False), [1, 2])
 
 
+@pytest.mark.full
 def test_the_report_shows_dates_at_the_responses_seen(tmp_path):
     weeks = np.datetime64("2020-01-06") + 7 * np.arange(N)
     dated = audited(edp.Adversary(past=1), weeks.astype(str).tolist())

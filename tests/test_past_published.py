@@ -305,6 +305,7 @@ def test_less_of_the_past_hides_more():
     assert middle[3] < middle[2] < 0.8 * middle[0]
 
 
+@pytest.mark.full
 def test_the_result_says_what_was_seen():
     adversary = edp.Adversary(past=2, past_published={"rounded_to": 5, "threshold": 40})
     assert adversary.words == (
@@ -357,6 +358,7 @@ def test_only_what_was_published_is_composed():
     np.testing.assert_allclose(alone.delta, audit.delta)
 
 
+@pytest.mark.full
 def test_releases_to_come_are_as_risky_as_after_a_past_that_is_known_in_full():
     data = responses_of()
     adversary = edp.Adversary(past=1, past_published=COARSE)
@@ -379,6 +381,7 @@ def test_releases_to_come_are_as_risky_as_after_a_past_that_is_known_in_full():
     assert both.against == adversary.words
 
 
+@pytest.mark.full
 def test_suppressed_counts_are_composed_by_the_threshold_that_was_asked_for():
     rng = np.random.default_rng(1)
     present = rng.random((60, 12)) < 0.5
@@ -411,6 +414,7 @@ def test_people_whose_contributions_are_bounded_stay_so():
     assert (found >= exact - 1e-12).all()
 
 
+@pytest.mark.full
 def test_cells_are_published_as_their_table_is(tmp_path):
     rng = np.random.default_rng(1)
     rows = pd.DataFrame({
@@ -505,6 +509,7 @@ def test_what_is_published_is_what_everything_is_of(tmp_path, capsys):
     assert said.index("The answer rounded to 5") < said.index("The whole answer.")
 
 
+@pytest.mark.full
 def test_cells_together_are_audited_against_all_of_the_past():
     rng = np.random.default_rng(2)
     rows = pd.DataFrame({
@@ -521,6 +526,7 @@ def test_cells_together_are_audited_against_all_of_the_past():
     assert "no audit" not in found.statuses
 
 
+@pytest.mark.full
 def test_releases_against_different_adversaries_name_them():
     few = {**FEW, "epsilon": [0.5]}
     data = responses_of(spread=0.3)

@@ -206,6 +206,7 @@ BAD = {
 }
 
 
+@pytest.mark.full
 def test_an_adversary_is_planned_for():
     """The same databases, seen by one who knows the past, need no less than what an audit finds."""
     rng, n = np.random.default_rng(11), 50

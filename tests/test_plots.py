@@ -349,6 +349,7 @@ def limits(pc):
     return axes.get_xlim(), axes.get_ylim()
 
 
+@pytest.mark.full
 def test_a_curve_of_zeros_can_be_drawn(audit):
     tree = audit.tree.copy()
     posterior = tree["posterior"].to_dataset()
@@ -369,6 +370,7 @@ def test_one_epsilon_can_be_drawn(audit):
         assert all(high > low for low, high in limits(pc))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("label", [r"$\frac{$", "a$b$c", "$5 to $10"])
 def test_dollars_in_labels_are_dollars(label):
     rng = np.random.default_rng(1)

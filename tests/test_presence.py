@@ -121,6 +121,7 @@ def test_shares_of_components_that_overlap_are_those_of_a_grid(monkeypatch, dist
         assert shares[own].mean(axis=0) == pytest.approx(expected, abs=near)
 
 
+@pytest.mark.full
 def test_shares_of_a_large_contribution_are_those_of_a_grid(monkeypatch):
     """Three standard deviations: the components of the responses are those of their presence."""
     size, rho, n = 3.0, 0.5, 20
@@ -140,6 +141,7 @@ def test_shares_of_a_large_contribution_are_those_of_a_grid(monkeypatch):
         assert shares[own].mean(axis=0) == pytest.approx(expected, abs=near)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("size", [1.0, 3.0, 6.0])
 def test_the_band_of_a_large_contribution_holds_the_truth(size):
     """From one presence in all components delta came out at two thirds of the truth."""

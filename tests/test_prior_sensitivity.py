@@ -61,6 +61,7 @@ def parameters(size, rng):
     }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "model",
     [
@@ -198,6 +199,7 @@ def test_process_and_bootstrap_have_their_priors_too():
     assert (high > 3 * low).all()
 
 
+@pytest.mark.full
 def test_a_risk_that_is_zero_in_every_draw_does_not_move():
     audit = audited(edp.SmoothedBootstrap(), epsilon=[0.1, 50.0])
     assert (audit.delta.sel(epsilon=50.0) == 0).all()
@@ -206,6 +208,7 @@ def test_a_risk_that_is_zero_in_every_draw_does_not_move():
     assert table.notna().all().all()
 
 
+@pytest.mark.full
 def test_parameters_can_be_named_and_files_keep_them(audit, tmp_path):
     one = prior_sensitivity(audit, parameters=["rate"], epsilon=[0.02, 0.3])
     assert len(one) == 4

@@ -200,6 +200,7 @@ def test_several_properties_are_pooled_and_delta_is_that_of_the_riskiest(several
     assert "prob[veteran]" in table.index
 
 
+@pytest.mark.full
 def test_a_users_own_pymc_model_can_be_audited():
     """A very strong prior of their own decides."""
     import pymc as pm
@@ -341,6 +342,7 @@ def test_bands_cover_the_truth_over_simulated_counts():
     assert (coverage < 0.97).all()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("pi", [0.02, 0.1, 0.3])
 def test_coverage_for_one_fixed_pi_summed_over_all_counts(pi):
     """No simulation: every count weighs as much as its binomial mass."""
@@ -383,6 +385,7 @@ def test_independent_counts_pass_and_keep_the_binomial_curve():
     assert few.checks.loc["overdispersion", "sentence"].startswith("Not tested: 4 database(s)")
 
 
+@pytest.mark.full
 def test_false_alarms_are_rare_and_strong_dependence_is_found():
     rng = np.random.default_rng(4)
     alarms = []

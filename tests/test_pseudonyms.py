@@ -49,6 +49,7 @@ def written(label):
     return [way.encode(code) for way in ways for code in ("utf-8", "utf-16-le", "utf-32-le")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["audit.nc", "audit.zarr"])
 def test_no_label_is_in_the_file(audit, tmp_path, name):
     known = held(audit.save(tmp_path / "open" / name))
@@ -88,6 +89,7 @@ def test_sentences_keep_their_words(audit):
     assert hidden.settings == audit.settings
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("key", [None, KEY])
 def test_pseudonyms_are_those_of_the_report(audit, tmp_path, key):
     hidden = edp.load(audit.save(tmp_path / "audit.nc", names="pseudonyms", key=key))
@@ -132,6 +134,7 @@ def test_no_position_among_the_labels_is_left(responses, tmp_path):
             edp.noise.calibrate(hidden, responses=responses, epsilon=5.0, method="bottleneck")
 
 
+@pytest.mark.full
 def test_a_verification_needs_a_key(responses, tmp_path):
     noise = edp.noise.NoiseDistribution(
         (edp.LaplaceNoise(1.0),),

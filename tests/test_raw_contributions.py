@@ -90,6 +90,7 @@ def test_without_an_adversary_nothing_is_adjusted():
     np.testing.assert_array_equal(found, part.max(axis=0))
 
 
+@pytest.mark.full
 def test_contributions_to_several_queries_are_adjusted():
     part, responses = rising()
     rng = np.random.default_rng(3)

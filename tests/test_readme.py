@@ -167,6 +167,7 @@ def test_peers_say_what_we_do_ourselves():
     assert set(PEERS) <= set(rows)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")  # 200 draws are few
 def test_bands_are_two_sided_and_a_black_box_needs_outputs_alone():
     rng = np.random.default_rng(1)

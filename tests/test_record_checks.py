@@ -32,6 +32,7 @@ def checked(responses, **options):
     return edp.audit(responses, epsilon=[0.1, 0.5], **QUICK, **options).checks
 
 
+@pytest.mark.full
 def test_shares_are_those_of_the_records_whatever_the_adversary_knows(trips):
     plain, given = checked(trips), checked(trips, adversary=KNOWN)
     for name in ("largest share", "largest over next", "ties"):
@@ -53,6 +54,7 @@ def test_insiders_take_nothing_off_the_records(trips):
     assert "'c' makes up 100%" in given.loc["largest share", "sentence"]
 
 
+@pytest.mark.full
 def test_several_queries_too(trips):
     rng = np.random.default_rng(3)
     other = edp.Responses.from_arrays(

@@ -281,6 +281,7 @@ def test_sums_and_the_largest_are_above_those_of_the_full_collection(seed):
         assert not reduced.reduced[found.who[found.top > 0.0]].any()
 
 
+@pytest.mark.full
 @given(seed=st.integers(0, 2**20))
 @settings(derandomize=True, deadline=None, max_examples=60)
 def test_no_way_of_being_present_passes_the_bound(seed):
@@ -420,6 +421,7 @@ def test_rounded_answers_and_noise_are_bounded_too(noise):
         evaluate(coupling, EPSILON, progressbar=False)
 
 
+@pytest.mark.full
 def test_the_command_line_collects_some(tmp_path, capsys):
     TABLE.to_csv(tmp_path / "records.csv", index=False)
     out = tmp_path / "out"

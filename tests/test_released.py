@@ -120,6 +120,7 @@ def test_bounds_of_the_less_risky_do_not_touch_delta(plain, monkeypatch):
         np.testing.assert_array_equal(some.total_risk, again.total_risk)
 
 
+@pytest.mark.full
 def test_it_says_what_is_published(plain, tmp_path):
     released = plain.released(rounded_to=1000, progressbar=False)
     assert released.settings["released"] == {
@@ -168,6 +169,7 @@ def test_bad_arguments_are_named(plain, options, message):
         plain.released(**options, progressbar=False)
 
 
+@pytest.mark.full
 def test_the_fit_and_the_full_answer_are_needed(plain, tmp_path):
     loaded = load(plain.save(tmp_path / "audit.nc"))
     with pytest.raises(edp.InvalidInputError, match="as long as an audit has its fit"):

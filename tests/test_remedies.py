@@ -36,6 +36,7 @@ def tried():
     return responses, audit, edp.remedies(audit, responses, delta=DELTA, **FEW)
 
 
+@pytest.mark.full
 def test_each_row_is_the_verdict_of_what_is_published_then(tried):
     responses, audit, found = tried
     table = found.table
@@ -59,6 +60,7 @@ def test_each_row_is_the_verdict_of_what_is_published_then(tried):
     assert np.isnan(table.loc["period", "moves"])
 
 
+@pytest.mark.full
 def test_verdicts_and_reports_say_what_was_tried(tried):
     _, audit, found = tried
     assert any("Gaussian noise of standard deviation" in one for one in found.sentences)

@@ -52,6 +52,7 @@ def test_futures_are_simulated_from_the_model_that_is_named():
     assert edp.plan(data, model=model, **options).sizes[0] == 40
 
 
+@pytest.mark.full
 def test_noise_after_many_rounded_answers_is_put_right_as_advised():
     data, noise = make_responses(), edp.LaplaceNoise(2.0)
     audit = edp.audit(data, model=BOOTSTRAP, **QUICK)
@@ -64,6 +65,7 @@ def test_noise_after_many_rounded_answers_is_put_right_as_advised():
         assert float(found.delta.mean()) < float(audit.delta.mean())
 
 
+@pytest.mark.full
 def test_the_worst_offset_is_looked_for_as_advised():
     audit = edp.audit(make_responses(), model=BOOTSTRAP, **QUICK)
     quiet = {"progressbar": False}

@@ -48,6 +48,7 @@ def in_memory(said, engine, table):
     return eval(f"table{calls[engine]}", {"table": table})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("case", "engine"), [(case, engine) for case in CASES for engine in CASES[case][1]]
 )

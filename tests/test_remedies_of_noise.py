@@ -105,6 +105,7 @@ def meters(tmp_path_factory):
     return folder / "meters.csv", audit.save(folder / "audit.nc")
 
 
+@pytest.mark.full
 def test_noise_on_the_command_line_is_found_from_the_table_that_is_given(meters, tmp_path, capsys):
     table, audit = meters
     words = ("noise", audit, "--epsilon", "2", "--prob", "0.9", "--out", tmp_path / "noise.json")

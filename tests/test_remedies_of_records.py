@@ -293,6 +293,7 @@ def test_a_row_of_totals_among_dates_is_named_and_left_out(written):
     assert edp.Databases.from_table(table, **keys, date_format=form).n_databases == 40
 
 
+@pytest.mark.full
 def test_text_before_the_names_of_the_columns_is_left_out(tmp_path, capsys):
     lines = plain().to_csv(sep=";", decimal=",", index=False)
     (tmp_path / "titled.csv").write_text("Export of 2025\nClient 17\n\n" + lines)

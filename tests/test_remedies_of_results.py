@@ -113,6 +113,7 @@ def test_what_is_published_starts_from_the_full_answer():
     assert audited().released(rounded_to=4.0, progressbar=False).upper("delta").size == 2
 
 
+@pytest.mark.full
 def test_keys_and_pseudonyms(tmp_path):
     audit, key = audited(), "a secret of more than 16 bytes"
     with advised("leave it out, or names='pseudonyms'"):
@@ -156,6 +157,7 @@ def test_an_individual_is_no_insider_of_their_own_audit():
     assert edp.audit(revenue(), individuals=["bob"], **options).epsilon.size == 1
 
 
+@pytest.mark.full
 def test_intervals_are_known_on_scales_that_an_audit_keeps():
     pair = (np.cbrt, lambda x: x**3)
     cubic = edp.audit(revenue(), epsilon=[0.1], transform=pair, **FAST)
@@ -185,6 +187,7 @@ def test_insiders_on_no_grid_leave_the_worst_bins_of_continuous_answers(at, aske
     assert (found.delta <= plain.delta + 1e-12).all()
 
 
+@pytest.mark.full
 def test_the_worst_offset_is_looked_for_in_continuous_answers():
     with advised(r"give the offset, or .*responses\.replaced\(step=None\)"):
         audited(step=1.0).released(rounded_to=3.0, offset="worst", progressbar=False)
@@ -201,6 +204,7 @@ def exposed(seed: int) -> edp.Responses:
     return edp.Responses.from_arrays(rng.normal(0.0, 10.0, 40) + c.sum(axis=1), contribution=c)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bootstrap_pools_nobody_who_is_exposed(seed):
     grid = np.array([0.1])

@@ -55,6 +55,7 @@ METHODS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("case", METHODS)
 def test_noise_of_another_method_or_size_is_found_as_advised(case):
     given, advice, better = METHODS[case]
@@ -100,6 +101,7 @@ def test_capped_contributions_and_other_methods_need_less_noise():
     assert large.mean_absolute < proved.mean_absolute
 
 
+@pytest.mark.full
 def test_a_rounded_or_transformed_answer_is_put_right_as_advised():
     data = make_responses()
     rounded = data.replaced(response=np.round(data.response), step=1.0)

@@ -151,6 +151,7 @@ def model_limit(audit):
     return edp.Audit(tree).upper("delta").to_numpy()
 
 
+@pytest.mark.full
 def test_an_edge_that_the_density_smooths_is_in_the_limit():
     true = truth(WORLDS["strongly skewed, gives 0.4"])
     audit = audit_of("strongly skewed, gives 0.4", 8)
@@ -164,6 +165,7 @@ def test_an_edge_that_the_density_smooths_is_in_the_limit():
     assert np.array_equal(audit.upper("individual_delta")[0], limit)
 
 
+@pytest.mark.full
 def test_peaks_that_the_density_smooths_are_in_the_limit():
     true = truth(WORLDS["six peaks, gives 0.3"])
     audits = [audit_of("six peaks, gives 0.3", repetition) for repetition in (1, 2, 3)]
@@ -176,6 +178,7 @@ def test_a_small_contribution_to_a_smooth_answer_keeps_its_limit():
     assert np.array_equal(audit.upper("delta"), model_limit(audit))
 
 
+@pytest.mark.full
 def test_what_is_published_and_what_is_composed_ask_the_databases_too():
     audit = audit_of("strongly skewed, gives 0.4", 3)
     whole = audit.upper("delta").to_numpy()
@@ -207,6 +210,7 @@ def shown():
     return audit, dataclasses.replace(audit, tree=tree), curve
 
 
+@pytest.mark.full
 def test_no_sentence_and_no_picture_is_below_what_the_databases_show(shown):
     audit, more, curve = shown
     assert more.upper("delta").to_numpy().tolist() == curve.tolist()
@@ -233,6 +237,7 @@ def test_no_sentence_and_no_picture_is_below_what_the_databases_show(shown):
         assert (individual_intervals(more, at, 0.95)[:, 2] >= upper).all()
 
 
+@pytest.mark.full
 def test_as_many_releases_as_one_that_is_too_many_are_none(shown):
     audit, more, _ = shown
     asked = {"epsilon": 0.5, "delta": 0.15, "draws": 20, "progressbar": False}

@@ -142,6 +142,7 @@ def test_bands_say_what_they_are_and_the_simultaneous_one_is_wider(audit):
         audit.band("risk")
 
 
+@pytest.mark.full
 def test_default_probability_is_that_of_arviz(audit):
     with az.rc_context({"stats.ci_prob": 0.75}):
         assert audit.band().attrs["prob"] == 0.75
@@ -188,6 +189,7 @@ def test_arviz_works_on_the_tree_unchanged(audit):
     assert np.isfinite(az.loo(tree, var_name="response").elpd)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["audit.nc", "audit.zarr"])
 def test_a_saved_audit_loads_identical(audit, tmp_path, name):
     path = tmp_path / "new" / name
@@ -200,6 +202,7 @@ def test_a_saved_audit_loads_identical(audit, tmp_path, name):
     assert [p.name for p in path.parent.iterdir()] == [name]
 
 
+@pytest.mark.full
 def test_an_interrupted_save_leaves_the_old_file(audit, tmp_path, monkeypatch):
     path = tmp_path / "audit.nc"
     audit.save(path)
@@ -255,6 +258,7 @@ def test_settings_hold_what_is_needed_to_repeat(audit, responses):
     assert settings["versions"]["numpy"] == np.__version__
 
 
+@pytest.mark.full
 def test_rows_of_every_table_belong_to_their_labels(audit, tmp_path):
     import arviz as az
 
@@ -313,6 +317,7 @@ def test_zarr_files_say_what_they_need(audit, tmp_path, monkeypatch):
             action(tmp_path / "audit.zarr")
 
 
+@pytest.mark.full
 def test_a_summary_has_the_intervals_asked_for(audit):
     draws = audit.delta.sel(epsilon=0.1).to_numpy().ravel()
     lower, upper = az.hdi(draws, prob=0.8)
@@ -324,6 +329,7 @@ def test_a_summary_has_the_intervals_asked_for(audit):
     assert not table.columns.str.startswith("eti").any()
 
 
+@pytest.mark.full
 def test_what_a_summary_cannot_be(audit):
     with pytest.raises(edp.InvalidInputError, match="ci_kind must be one of eti, hdi"):
         audit.summary(ci_kind="bad")

@@ -75,6 +75,7 @@ def test_a_result_has_bands_limits_a_table_and_a_file(results, kind, tmp_path):
     assert again.checks.index.str.contains("convergence of delta").any()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_result_is_reported_or_says_where(results, kind, tmp_path):
     if kind == "Verification":

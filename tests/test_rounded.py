@@ -105,6 +105,7 @@ def test_bands_of_counts_hold_the_exact_risk():
     assert "as rounded answers do (step 1)" in audit.checks.loc["ties", "sentence"]
 
 
+@pytest.mark.full
 def test_the_risk_is_that_of_the_rounded_answer():
     audit = edp.audit(of_counts(1.0), epsilon=EPSILON, **QUICK)
     edges = np.arange(-200, 200) + 0.5
@@ -379,6 +380,7 @@ def test_plans_are_for_rounded_answers():
         edp.plan(of_counts(1.0), adversary=edp.Adversary(past=1), progressbar=False, **options)
 
 
+@pytest.mark.full
 def test_leakage_is_that_of_rounded_answers():
     y, c = counts()
     responses = edp.Responses.from_arrays(y, contribution=c, step=1.0, additive=True)

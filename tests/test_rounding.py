@@ -74,6 +74,7 @@ def every_risk(audit, step):
     return np.max(found, axis=0).reshape(-1, len(EPSILON))
 
 
+@pytest.mark.full
 def test_draws_are_those_of_the_rounded_answer(audit):
     """Of few individuals and draws all are evaluated, and `released` finds the same."""
     found = audit.rounding
@@ -85,6 +86,7 @@ def test_draws_are_those_of_the_rounded_answer(audit):
             assert_allclose(found[name].sel(rounded_to=step), truth, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.full
 def test_others_are_bounded_by_their_full_risk(many):
     found = many.rounding
     people, rows = rounding._chosen(many.source)
@@ -106,6 +108,7 @@ def test_others_are_bounded_by_their_full_risk(many):
     assert_allclose(np.quantile(full, 0.95, axis=0), np.quantile(every, 0.95, axis=0), rtol=0.1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["pointwise", "simultaneous"])
 def test_the_sentence_names_the_least_step_that_meets_the_target(plain, kind):
     steps = plain.rounding["rounded_to"].to_numpy().tolist()
@@ -146,6 +149,7 @@ def test_where_bounds_say_neither_the_sentence_gives_no_figure(many):
     assert "no figure here, because each takes a fit of its own" in said
 
 
+@pytest.mark.full
 def test_every_place_says_the_same(plain, tmp_path):
     said = plain.verdict().helps
     assert said[1].startswith("Rounding to ")
@@ -164,6 +168,7 @@ def test_every_place_says_the_same(plain, tmp_path):
     assert "Rounding to" not in " ".join(plain.verdict(epsilon=0.01, delta=1e-9).helps)
 
 
+@pytest.mark.full
 def test_what_was_not_found_is_not_said(plain, tmp_path):
     bare = edp.Audit(plain.tree.drop_nodes("rounding", errors="ignore"))
     assert bare.rounding is None
@@ -180,6 +185,7 @@ def test_what_was_not_found_is_not_said(plain, tmp_path):
         assert "ounding" not in " ".join(one.verdict(delta=0.0).helps)
 
 
+@pytest.mark.full
 def test_a_damaged_figure_is_refused(plain, tmp_path):
     tree = edp.load(plain.save(tmp_path / "audit.nc")).tree.copy()
     wrong = tree["rounding"].to_dataset()

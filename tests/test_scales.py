@@ -79,6 +79,7 @@ def test_none_is_advised_that_cannot_be_used() -> None:
         assert check_scale(data).checks == ()
 
 
+@pytest.mark.full
 def test_an_audit_advises_and_is_not_withheld_for_it() -> None:
     data = responses_of(totals(2))
     with pytest.warns(edp.EdpBayesWarning, match="strongly skewed"):
@@ -154,6 +155,7 @@ def test_what_an_adversary_knows_is_compared_on_every_scale() -> None:
         assert ours.loc[f"{name}, log", "ahead"] == pytest.approx(ahead, rel=1e-9)
 
 
+@pytest.mark.full
 def test_audits_on_different_scales_are_compared() -> None:
     data = responses_of(totals(7))
     options: dict[str, Any] = {"epsilon": [0.1], "draws": 100, **QUIET}
@@ -168,6 +170,7 @@ def test_audits_on_different_scales_are_compared() -> None:
         edp.compare({"one": found["log"], "other": other})
 
 
+@pytest.mark.full
 def test_what_cannot_be_compared_is_refused() -> None:
     y = totals(9)
     data = responses_of(y)

@@ -45,6 +45,7 @@ def test_the_remedy_that_is_named_is_one():
     assert "slopes" not in audited(edp.DirichletProcessMixture()).checks.index
 
 
+@pytest.mark.full
 def test_several_queries_withhold_too():
     one = growing()
     both = edp.Responses.join(one, growing(seed=4).replaced(query="other"))

@@ -72,6 +72,7 @@ def test_what_is_stated_is_the_formula_of_bayes():
     )
 
 
+@pytest.mark.full
 def test_a_dependence_that_is_stated_fails_as_often_as_its_level_says():
     """Against the data alone it fails in most: who comes depends on the rest."""
     plain, given = [], []

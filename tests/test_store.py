@@ -95,6 +95,7 @@ def test_a_run_killed_at_any_moment_continues_with_the_same_bits(moment, tmp_pat
     assert not any(path.glob(".*"))
 
 
+@pytest.mark.full
 def test_a_store_is_removed_at_the_end_unless_kept(tmp_path, uninterrupted):
     path = tmp_path / "store"
     same(uninterrupted, run(path, executor=2, keep_store=True))
@@ -195,6 +196,7 @@ def test_draws_of_nuts_are_kept(tmp_path, monkeypatch):
 build = edp.FiniteMixture.build
 
 
+@pytest.mark.full
 def test_a_full_disk_leaves_what_was_kept_and_nothing_half_written(
     tmp_path, monkeypatch, uninterrupted
 ):

@@ -132,6 +132,7 @@ def test_draws_of_other_responses_are_refused(responses):
         edp.audit_trace(repeated, responses, **OPTIONS)
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("model", [edp.FiniteMixture(2), edp.DirichletProcessMixture(components=3)])
 def test_a_mixture_is_built_of_what_an_adversary_knows(responses, model):

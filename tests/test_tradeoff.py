@@ -100,6 +100,7 @@ def test_left_of_the_grid_the_most_that_can_be_is_taken():
         assert middle[0] >= gaussian_shift(mu, 0.6)
 
 
+@pytest.mark.full
 def test_results_have_bands_of_what_is_tested_and_believed():
     mus = np.linspace(0.2, 0.6, 199)
     result = result_of(gaussian_shift(mus[:, None], GRID))
@@ -159,6 +160,7 @@ def test_impossible_priors_are_refused():
 # Attacks
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["likelihood_ratio", "neighbours", "forest"])
 def test_attacks_come_near_the_best_test(method):
     if method == "forest":
@@ -191,6 +193,7 @@ def test_an_attack_that_knows_the_densities_is_the_best_test():
         edp.attack(present, absent, densities=(1, 2))
 
 
+@pytest.mark.full
 def test_several_answers_are_attacked_together():
     rng = np.random.default_rng(3)
     present, absent = rng.normal(0.5, 1.0, (3000, 3)), rng.normal(0.0, 1.0, (3000, 3))

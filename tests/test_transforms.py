@@ -84,6 +84,7 @@ def test_differences_keep_the_digits_that_subtraction_loses() -> None:
     np.testing.assert_allclose(found.collected.data, 1e-9 / y, rtol=1e-12)
 
 
+@pytest.mark.full
 def test_a_decreasing_pair_is_the_mirror_and_no_risk_changes() -> None:
     y, c = shares(3)
     model = edp.SmoothedBootstrap(kernel="gaussian")
@@ -99,6 +100,7 @@ def test_a_decreasing_pair_is_the_mirror_and_no_risk_changes() -> None:
     np.testing.assert_allclose(falling.delta, rising.delta, rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.full
 def test_the_audit_option_is_the_option_of_responses() -> None:
     y, c = shares(1)
     asked = edp.audit(
@@ -135,6 +137,7 @@ def test_an_adversary_sees_lags_of_transformed_answers(adversary: edp.Adversary)
         np.testing.assert_array_equal(first.tree["known"][name], moved)
 
 
+@pytest.mark.full
 def test_insiders_are_subtracted_before_the_scale_is_changed() -> None:
     y, c = shares(5)
     ours = edp.Responses.from_arrays(
@@ -167,6 +170,7 @@ def test_insiders_who_make_up_more_than_half_leave_a_rest_that_is_on_the_scale()
         edp.Adversary(insiders=[0]).given(told)
 
 
+@pytest.mark.full
 def test_the_own_contribution_is_told_on_the_scale_too() -> None:
     y, c = shares(7)
     ours = edp.Responses.from_arrays(y, contribution=c, additive=True, transform="log")
@@ -384,6 +388,7 @@ def test_contributions_that_are_zero_stay_sparse() -> None:
     np.testing.assert_array_equal(responses.on_scale.presence, responses.presence)
 
 
+@pytest.mark.full
 def test_a_store_is_of_one_scale(tmp_path: Any) -> None:
     y, c = shares(1)
     plain = edp.Responses.from_arrays(y, contribution=c)
@@ -396,6 +401,7 @@ def test_a_store_is_of_one_scale(tmp_path: Any) -> None:
         edp.audit(plain, epsilon=[0.05, 0.3], **options)
 
 
+@pytest.mark.full
 def test_a_saved_audit_keeps_its_scale(tmp_path: Any) -> None:
     audit = audit_of("log")
     again = edp.load(audit.save(tmp_path / "audit.nc"))
@@ -459,6 +465,7 @@ def test_intervals_are_those_of_the_answer(name: str) -> None:
     assert "interval_level[0.05]" in str(audit.summary().index.tolist())
 
 
+@pytest.mark.full
 def test_intervals_on_the_own_scale_are_the_same_as_ever() -> None:
     mixture = audit_of(None).mixture
     found = interval_quantities(mixture, [0.1])
@@ -470,6 +477,7 @@ def test_intervals_on_the_own_scale_are_the_same_as_ever() -> None:
     np.testing.assert_allclose(found["interval_level"], same["interval_level"], rtol=1e-9)
 
 
+@pytest.mark.full
 def test_an_audit_of_a_pair_says_what_it_does_not_keep() -> None:
     y, c = shares(1)
     audit = edp.audit(
@@ -484,6 +492,7 @@ def test_an_audit_of_a_pair_says_what_it_does_not_keep() -> None:
     assert not any("interval" in str(row) for row in audit.summary().index)
 
 
+@pytest.mark.full
 def test_models_fitted_alone_are_fitted_on_the_scale() -> None:
     from edp_bayes.models.sampling import SamplerSettings
 

@@ -44,6 +44,7 @@ def audited(transform: Any, adversary: edp.Adversary | None = None) -> Any:
 SCALES = [(None, "response of sales"), ("log", "log of response of sales"), (PAIR, "cbrt of")]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("scale", "words"), SCALES, ids=["none", "log", "pair"])
 def test_densities_name_the_scale(scale: Any, words: str) -> None:
     pc = audited(scale).plot_density(backend="matplotlib")
@@ -52,6 +53,7 @@ def test_densities_name_the_scale(scale: Any, words: str) -> None:
     plt.close(figure)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("scale", "words"), SCALES, ids=["none", "log", "pair"])
 def test_a_series_is_shown_on_the_scale_that_it_names(scale: Any, words: str) -> None:
     audit = audited(scale, edp.Adversary(past=1))
@@ -63,6 +65,7 @@ def test_a_series_is_shown_on_the_scale_that_it_names(scale: Any, words: str) ->
     plt.close(figure)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("scale", "words"),
     [(None, ""), ("log", "log of the answer"), (PAIR, "cbrt of the answer")],

@@ -210,6 +210,7 @@ def test_every_verdict_says_against_whom(audit):
             assert result.opponent
 
 
+@pytest.mark.full
 def test_an_audit_says_whom_the_command_line_would_have_assumed(audit):
     said = audit.verdict(epsilon=0.1, delta=0.5)
     assert said.not_assumed in said.sentences
@@ -453,6 +454,7 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     assert again.claim in said
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("target", "code"), [("0.1:0.9", 0), ("0.1:0.0001", 3)])
 def test_a_check_ends_an_audit_in_the_code_of_its_verdict(
     capsys, table, tmp_path, monkeypatch, target, code

@@ -44,6 +44,7 @@ def test_a_careless_band_is_caught():
     assert min(stats.binomtest(c, 30, 0.8, alternative="less").pvalue for c in covered) < 1e-3
 
 
+@pytest.mark.full
 def test_separate_posteriors_of_a_population_are_those_of_everybody():
     rng = np.random.default_rng(9)
     contribution = rng.gamma(2.0, 0.1, (20, 3))
@@ -74,6 +75,7 @@ def test_bands_without_width_are_never_wide_enough():
     assert np.isinf(study._stretch(ends, ends, ends + 1.0, -0.1))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("individual", INDIVIDUALS)
 def test_the_truth_is_that_of_the_sampler(distribution, individual):

@@ -162,6 +162,7 @@ def test_influence_of_one_normal() -> None:
     assert nothing == pytest.approx(np.sqrt(variance), rel=0.002)
 
 
+@pytest.mark.full
 def test_knowing_the_family_never_hurts() -> None:
     for distribution in ("normal", "nearly uniform"):
         for individual in ("0.4", "absent 70%", "proportional"):

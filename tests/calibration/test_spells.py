@@ -35,6 +35,7 @@ def figures():
     }
 
 
+@pytest.mark.full
 def test_the_page_shows_the_table_of_the_study():
     _, rest = report.PAGE.read_text(encoding="utf-8").split(START)
     assert rest.split(END)[0].strip() == table().strip()

@@ -11,6 +11,7 @@ from tests.calibration.report import PAGE
 from tests.calibration.worlds import EPSILON, LINE, STEP, WORLDS, truth
 
 
+@pytest.mark.full
 def test_truths_are_those_of_closed_forms():
     np.testing.assert_allclose(truth(WORLDS["normal, gives 0.4"]), gaussian_shift(0.4, EPSILON))
     closed = 0.75 * gaussian_shift(0.3, EPSILON)

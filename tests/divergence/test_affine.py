@@ -45,6 +45,7 @@ def assert_exact(base, a, b, tau2, found):
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=2e-14)
 
 
+@pytest.mark.full
 @settings(derandomize=True, deadline=None, max_examples=300)
 @given(st.integers(0, 100_000))
 def test_the_series_gives_the_exact_integrals(seed):

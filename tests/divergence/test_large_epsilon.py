@@ -41,6 +41,7 @@ def test_far_shifts(shift, epsilon, expected):
     assert found == pytest.approx(of_a_shift(shift, epsilon), abs=1e-14)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("deviations", [-5.0, -1.0, 0.0, 1.0, 5.0])
 @pytest.mark.parametrize("epsilon", EPSILON[1:].tolist())
 def test_one_normal_distribution_against_another(epsilon, deviations):
@@ -133,6 +134,7 @@ def far_pair(rng, kernel, kind, target):
     return Mixture(w, m, s, kernel=kernel), Mixture(w, m - move * who, s * stretch, kernel=kernel)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("kind", ["one scale", "several", "wild"])
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
 def test_mixtures_agree_with_arithmetic_of_many_digits(kernel, kind):
@@ -164,6 +166,7 @@ def test_clusters_with_nothing_between_them(kernel, away, floor):
             assert found[0, 0, 0] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.full
 def test_forty_components_of_one_scale():
     rng = np.random.default_rng(1)
     w, m = rng.dirichlet(np.ones(40)), rng.normal(0.0, 2.0, 40)
@@ -177,6 +180,7 @@ def test_forty_components_of_one_scale():
             assert found == pytest.approx(np.trapezoid(density, x), abs=1e-6)
 
 
+@pytest.mark.full
 def test_laplace_mixtures_of_scales_far_apart():
     """Scales from 1e-8 to 1e8, at locations that are no multiples of anything."""
     rng = np.random.default_rng(5)

@@ -46,6 +46,7 @@ def test_names_are_different():
     assert len({m.name for m in SUITE}) == len(SUITE) == 23
 
 
+@pytest.mark.full
 @by_name
 def test_truths_agree_with_each_other(mechanism):
     epsilon = mechanism.epsilon()
@@ -61,6 +62,7 @@ def test_truths_agree_with_each_other(mechanism):
         assert mechanism.delta(epsilon=3.0) > 0.0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mechanism", DISCRETE, ids=[m.name for m in DISCRETE])
 def test_discrete_distributions_are_those_of_the_samplers(mechanism):
     from scipy.stats import chi2

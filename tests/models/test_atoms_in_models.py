@@ -40,6 +40,7 @@ def test_shares_of_atoms_are_in_the_graph_and_observed(model):
     assert built["response_data"].get_value().shape == (60 - seen,)
 
 
+@pytest.mark.full
 def test_nothing_else_hangs_on_the_shares():
     built = edp.FiniteMixture().build(world())
     point = built.initial_point()
@@ -54,6 +55,7 @@ def test_answers_without_atoms_have_no_shares():
     assert "atom_share" not in built.named_vars
 
 
+@pytest.mark.full
 def test_the_trace_names_shares_and_is_the_audit():
     """By Gibbs sampling they are drawn apart, from the same Dirichlet distribution."""
     responses, model = world(), edp.DirichletProcessMixture()

@@ -62,6 +62,7 @@ def test_its_likelihood_is_that_of_each_database_left_out(samples, step, kernel,
         assert float(density(point)) == pytest.approx(wanted, rel=digits)
 
 
+@pytest.mark.full
 def test_weights_have_no_part_in_the_likelihood_whose_gradient_is_finite():
     import pytensor
 
@@ -97,6 +98,7 @@ def posterior(weights, bandwidth, draws=4000):
     })  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("kernel", "variance"), [("gaussian", 1.0), ("laplace", 2.0)])
 @pytest.mark.parametrize("variable", [False, True])
 def test_it_predicts_the_next_database_and_each_from_all_others(kernel, variance, variable):

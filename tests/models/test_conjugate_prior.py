@@ -66,6 +66,7 @@ def test_the_prior_is_that_of_the_pymc_model(name):
     assert 200 <= found.variables.sizes["draw"] <= 500
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["Dirichlet process", "two components"])
 def test_the_prior_of_several_queries_is_that_of_the_pymc_model(name):
     model, responses = MODELS[name], both()

@@ -69,6 +69,7 @@ def likelihood_of(responses, values):
     return total
 
 
+@pytest.mark.full
 def test_floors_have_no_edge_and_the_limits_that_they_had():
     """A sampler that follows the gradient diverges at edges."""
     from pytensor.graph.traversal import ancestors
@@ -95,6 +96,7 @@ def test_there_are_people_of_both_kinds():
     assert (size > 0.5 * responses.response.std(ddof=1)).tolist() == [False, False, True, False]
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("seed", range(4))
 def test_the_likelihood_is_that_of_its_formula(seed):
@@ -344,6 +346,7 @@ def given_likelihood_of(responses, regression, values):
     return total
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("seed", range(2))
 def test_given_an_adversary_the_likelihood_is_that_of_its_formula(seed):
@@ -487,6 +490,7 @@ def test_whoever_was_there_is_there_again_in_spells():
     assert (presence[2:] < 0.3).all()
 
 
+@pytest.mark.full
 def test_presence_and_contributions_are_predicted_out_of_sample():
     """Given who may come, and the rest of new databases, both follow the parameters."""
     import pymc as pm
@@ -519,6 +523,7 @@ def test_presence_and_contributions_are_predicted_out_of_sample():
     assert (present[..., 0] == 1).all()  # always there, and so predicted
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("quickly_compiled")
 def test_the_response_may_have_a_model_of_ones_own():
     import pymc as pm

@@ -65,6 +65,7 @@ def log_densities(y, variables, centre, factor, fitted=0.0, scale=None):
     return np.logaddexp.reduce(np.log(variables["weights"]) + found, axis=1)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_the_response_has_the_log_density_of_its_mixture(model):
     responses = joined()
@@ -115,6 +116,7 @@ def of_the_prior(built):
     return xr.DataTree.from_dict({"posterior": prior_draws(built, SETTINGS)})
 
 
+@pytest.mark.full
 def test_new_databases_are_predicted_with_the_distribution_of_the_draws():
     responses = joined()
     model = edp.FiniteMixture(2, base_measure=edp.models.BaseMeasure(shape=8.0, scale_shape=8.0))
@@ -165,6 +167,7 @@ def test_predictions_given_what_is_known_lie_where_the_regression_puts_them():
     assert np.corrcoef(found.to_numpy().ravel(), trend.to_numpy().ravel())[0, 1] > 0.99
 
 
+@pytest.mark.full
 def test_the_log_likelihood_is_one_number_a_database_and_loo_takes_it():
     built = edp.FiniteMixture().build(joined())
     draws = of_the_prior(built).isel(draw=slice(100))

@@ -118,6 +118,7 @@ def test_the_order_of_the_queries_does_not_matter():
     np.testing.assert_allclose(a, b[[1, 0, 3, 2, 4]][:, ::-1], atol=1e-9)
 
 
+@pytest.mark.full
 def test_in_one_dimension_it_is_the_regression_of_one_query():
     data = joined(autoregression(6, 120)).parts[0]
     whole = regression_of(JointResponses((data,)), past=2, trend=True, changing_scale=True)

@@ -135,6 +135,7 @@ def one_variance(unit, log_prior, precision):
     return v, probability / probability[-1]
 
 
+@pytest.mark.full
 def test_gibbs_of_one_component_matches_quadrature():
     """One component with a nearly fixed base measure, its location summed out."""
     responses = make_responses()
@@ -162,6 +163,7 @@ def test_gibbs_of_one_component_matches_quadrature():
     assert centre.std() == pytest.approx(np.sqrt(share @ (1.0 / (0.5 + unit.size / v))), rel=0.02)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("scale_shape", [0.5, 2.0])
 def test_gibbs_of_one_component_with_a_rate_of_its_own_matches_quadrature(scale_shape):
     """With a fixed common rate the prior of its variance is a beta prime distribution."""

@@ -26,6 +26,7 @@ def world(n=20, seed=1):
     return edp.Responses.from_arrays(rng.normal(10.0, 2.0, n) + c.sum(axis=1), contribution=c)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("gamma", [pm.Gamma.dist(3, 4), pz.Gamma(3, 4)], ids=["PyMC", "PreliZ"])
 def test_priors_of_the_own_families_are_arguments_that_gibbs_sampling_draws_with(gamma):
     given = edp.DirichletProcessMixture(
@@ -124,6 +125,7 @@ def test_sensitivity_is_that_to_the_prior_given():
     )
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("model", MODELS)
 def test_every_variable_of_the_model_takes_a_prior(model):

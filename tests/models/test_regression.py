@@ -194,6 +194,7 @@ def test_a_stack_is_given_what_its_members_are():
     assert hand.scores.std() == pytest.approx(1.0, abs=0.15)
 
 
+@pytest.mark.full
 def test_a_stacked_audit_says_against_whom(tmp_path):
     audit = edp.audit(
         series(14),

@@ -85,6 +85,7 @@ def test_where_sampling_starts_is_a_variable_of_the_model(case):
         )  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("library", ["nutpie", "pymc"])
 def test_sampling_starts_where_it_is_asked_to(library):
     with pm.Model() as model:
@@ -108,6 +109,7 @@ def test_the_library_has_its_name_in_pymc_too():
         SamplerSettings(sample_kwargs={"nuts_sampler": "gibbs"})
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["nuts", "nuts_sampler_kwargs"])
 def test_an_acceptance_rate_may_be_among_the_options_of_nuts(name):
     with pm.Model() as model:

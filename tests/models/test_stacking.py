@@ -198,6 +198,7 @@ def test_a_stack_of_one_is_that_one(model, responses):
     np.testing.assert_array_equal(*log_likelihood)
 
 
+@pytest.mark.full
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 def test_a_stacked_audit_is_made_of_its_models_audits(responses, tmp_path):
     members = MEMBERS[:2]
@@ -215,6 +216,7 @@ def test_a_stacked_audit_is_made_of_its_models_audits(responses, tmp_path):
     assert len(again.settings["members"]) == 2
 
 
+@pytest.mark.full
 def test_two_clusters_are_for_the_model_that_has_them(responses):
     rng = np.random.default_rng(0)
     y = np.where(rng.random(120) < 0.5, rng.normal(-3.0, 0.4, 120), rng.normal(3.0, 0.4, 120))

@@ -118,6 +118,7 @@ def test_given_an_adversary_draws_of_the_full_posterior_are_its_audit():
         model.to_mixture(draws.isel(chain=0, drop=True), responses, adversary=known)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("growing", [False, True])
 def test_given_an_adversary_the_trace_of_a_mixture_is_its_audit(growing):
     """The density is drawn again, and the trace has its draws beside those of the regression."""

@@ -144,6 +144,7 @@ def test_gaussian_mixtures_with_residual_spread_are_protected(mixture):
     assert noise.mean_absolute < laplace.mean_absolute
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["laplace", "gaussian", "optimal"])
 def test_a_delta_above_zero_is_met(plug_in, method):
     delta = 2e-3
@@ -417,6 +418,7 @@ def test_nothing_heavy_is_imported_with_the_package():
     assert optimal_module.REACH > 1
 
 
+@pytest.mark.full
 def test_the_climate_divisions_need_what_is_written(data_dir):
     with np.load(data_dir / "us_climate_divisions_annual_mm.npz") as stored:
         values = stored["annual_mm"][-41:]
@@ -434,6 +436,7 @@ def test_the_climate_divisions_need_what_is_written(data_dir):
     assert 24.0 < noise.record["lower_bound"] <= noise.mean_absolute < 28.5
 
 
+@pytest.mark.full
 def test_a_draw_that_the_tails_alone_do_not_protect_is_left_out():
     rng = np.random.default_rng(2)
     c = rng.gamma(2.0, 0.08, (12, 6)) * (rng.random((12, 6)) < 0.7)

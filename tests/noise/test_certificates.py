@@ -48,6 +48,7 @@ def log_density(components, x, noise, kernel, reach):
     return logsumexp(out, axis=0)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("half", "tails"), [(4, 1e-9), (40, 1e-6), (4, 1e-3), (20, 0.1)])
 def test_wide_normal_kernels_are_steepest_where_the_tails_of_the_noise_begin(half, tails):
     noise = lattice(half, tails, spacing=0.05, fall=0.1, tail_scale=1.0)
@@ -195,6 +196,7 @@ MIXED = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("model", "data", "noise"), MIXED.values(), ids=MIXED)
 def test_log_ratios_of_mixed_noise_are_never_below_the_true_ones(model, data, noise):
     """Far from all locations the ratio of sums of three exponentials has another peak."""

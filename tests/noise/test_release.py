@@ -161,6 +161,7 @@ def test_a_missing_sampler_says_what_to_install(monkeypatch):
         release(1.0, LaplaceNoise(2.0))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 def test_opendp_draws_laplace_and_gaussian_noise(name):
     distribution = NOISES[name]

@@ -76,6 +76,7 @@ def test_a_limit_at_any_time_returns_sound_noise_and_a_bound_or_an_error(
     assert "time limit" in found.record["message"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("rounds", [1, 4])
 def test_a_bound_is_known_once_the_program_was_solved(monkeypatch, posterior, unlimited, rounds):
     said, clock = [], Clock()
@@ -122,6 +123,7 @@ def test_no_scale_of_gaussian_noise_in_time_is_an_error(monkeypatch, posterior):
         smallest_scale(posterior, "gaussian", 0.2, 0.01, prob=0.95, start=1.0)
 
 
+@pytest.mark.full
 def test_time_that_suffices_changes_nothing(posterior, unlimited):
     found = calibrate(posterior, epsilon=0.2, **OPTIMAL, progressbar=False, time_limit=1e6)
     assert found.mean_absolute == pytest.approx(unlimited.mean_absolute, rel=1e-9)
@@ -142,6 +144,7 @@ def test_there_is_no_limit_outside_of_a_search(monkeypatch):
     search.check_time()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("method", ["optimal", "laplace", "bottleneck", "partial"])
 @pytest.mark.parametrize("show", [True, False])
 def test_progress_is_shown_for_every_method(monkeypatch, posterior, method, show):
@@ -158,6 +161,7 @@ def test_progress_is_shown_for_every_method(monkeypatch, posterior, method, show
     assert shown == (["Looking for noise"] if show else [])
 
 
+@pytest.mark.full
 def test_the_bar_says_what_the_search_is_at(monkeypatch, posterior):
     said = []
     quiet = search.NOTHING

@@ -35,6 +35,7 @@ def plain_matplotlib():
     plt.close("all")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_figure_can_be_read(name):
     assert problems(drawn(name)) == []

@@ -35,6 +35,7 @@ def no_figure_stays():
     plt.close("all")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", NAMES)
 def test_a_figure_looks_as_before(name, tmp_path):
     draw(name, tmp_path / f"{name}.png")

@@ -84,6 +84,7 @@ def test_a_callable_may_change_its_frame():
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("workers", [1, 2, 5, None])
 def test_workers_do_not_change_the_responses(workers):
     found = respond(noisy_mean, samples=3, random_seed=11, workers=workers)

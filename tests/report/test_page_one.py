@@ -63,6 +63,7 @@ def test_it_names_what_is_released_and_by_whom(audit, tmp_path):
     assert audit.release == Release()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("words", [{}, {"title": "Weekly revenue"}, WORDS])
 def test_what_is_published_is_said_once(audit, words):
     first = describe(audit.with_release(**words).released(rounded_to=0.5, progressbar=False)).first
@@ -87,6 +88,7 @@ def test_several_releases_together_are_named_as_the_one(audit):
     assert edp.compose(audit, databases=2, draws=20, progressbar=False).release == Release()
 
 
+@pytest.mark.full
 def test_titles_and_axes_of_pictures_have_the_words(audit):
     named = audit.with_release(**WORDS)
     assert named.axis == "Weekly revenue, dollars"
@@ -162,6 +164,7 @@ def test_an_answer_of_modes_far_apart_tells_an_amount_as_closely_as_its_modes_ar
     assert _left(modes, modes.locations, offsets, 0.95) == pytest.approx(expected, rel=0.03)
 
 
+@pytest.mark.full
 def test_that_an_answer_of_two_modes_hides_an_amount_is_not_said():
     rng = np.random.default_rng(2)
     amounts = np.column_stack([rng.uniform(50.0, 150.0, 60), rng.uniform(0.0, 1.0, 60)])
@@ -183,6 +186,7 @@ def test_who_is_far_larger_than_the_rest_is_learned_closely():
     assert row(describe(audit), "Inference").status in ("not met", "not established")
 
 
+@pytest.mark.full
 def test_where_nothing_is_established_no_row_is():
     rng = np.random.default_rng(5)
     contribution = rng.gamma(2.0, 0.2, (40, 6))

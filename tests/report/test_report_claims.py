@@ -104,6 +104,7 @@ def test_a_mechanism_leaves_room_for_the_unseen_at_all_epsilon():
     assert (limit >= -np.expm1(np.log(0.0501) / 100)).all()
 
 
+@pytest.mark.full
 def test_a_target_that_is_not_reached_is_said_and_no_other_epsilon_is_chosen():
     audit = with_draws(0.2 + curves(400, 2))
     content = describe(audit)
@@ -154,6 +155,7 @@ def test_no_median_bounds_the_total_risk():
     np.testing.assert_allclose(shown["y"], bound)
 
 
+@pytest.mark.full
 def test_a_zero_of_a_normal_mixture_is_below_something_and_rests_on_its_shape():
     audit = with_draws(np.zeros((400, EPSILON.size)))
     assert not audit.exact_zeros

@@ -77,6 +77,7 @@ def test_densities_and_their_ratio_are_those_of_the_draws(audit, content):
     np.testing.assert_array_equal(at, np.arange(group.sizes["x"]))
 
 
+@pytest.mark.full
 def test_without_a_wish_the_verdict_is_that_of_the_default_target(audit):
     content = describe(audit, prob=0.95)
     upper = audit.upper("delta", kind="simultaneous").to_numpy()
@@ -91,6 +92,7 @@ def test_without_a_wish_the_verdict_is_that_of_the_default_target(audit):
         describe(audit, epsilon=0.9)
 
 
+@pytest.mark.full
 def test_pseudonyms_stand_everywhere_and_contributions_are_rounded(audit):
     hidden, open_ = describe(audit, epsilon=0.1), describe(audit, epsilon=0.1, names=True)
     said = [dataclasses.asdict(hidden), hidden.verdict.helps]
@@ -108,6 +110,7 @@ def test_pseudonyms_stand_everywhere_and_contributions_are_rounded(audit):
         assert float(f"{row.contribution:.2g}") == pytest.approx(row.contribution)
 
 
+@pytest.mark.full
 def test_a_result_whose_sentences_are_plain_text_hides_names_too(audit):
     older = audit.to_datatree()
     rows = json.loads(older.attrs["checks"])
@@ -165,6 +168,7 @@ def test_calibrated_noise_is_shown(audit):
         describe(audit, noise="much")
 
 
+@pytest.mark.full
 def test_verified_noise_says_what_risk_is_left(audit):
     from edp_bayes.noise import FixedBandwidth, LaplaceNoise, verify
 
@@ -217,6 +221,7 @@ def test_every_check_is_there_and_the_failed_ones_come_first(audit, content):
         assert any(doubt in check.sentence or check.sentence in doubt for check in content.failed)
 
 
+@pytest.mark.full
 def test_a_fine_grid_is_thinned_and_keeps_the_place_of_the_verdict():
     grid = np.linspace(0.0, 2.0, 1001)
     draws = np.exp(-3.0 * grid) * np.linspace(0.5, 1.0, 20)[:, None]
@@ -268,6 +273,7 @@ def test_a_mechanism_is_described_by_its_local_epsilon():
     assert dict(content.settings)["fingerprint"] == result.settings["fingerprint"]
 
 
+@pytest.mark.full
 def test_a_property_is_described_by_its_probability():
     result = audit_property(103, 1000, epsilon=[0.0, 0.1, 0.5], random_seed=1, progressbar=False)
     content = describe(result, prob=0.9, epsilon=0.1)
@@ -278,6 +284,7 @@ def test_a_property_is_described_by_its_probability():
     assert not any("below" in sentence for sentence in content.assumptions)
 
 
+@pytest.mark.full
 def test_a_property_query_is_exact():
     query = PropertyQuery(1000, 0.1, mechanism=Subsampling(size=100), known=3)
     content = describe(query)
@@ -360,6 +367,7 @@ def test_the_command_line_the_report_and_the_summary_say_the_same(trend):
         assert "No check failed" in printed
 
 
+@pytest.mark.full
 def test_limits_in_words_hold_in_95_percent_of_the_draws(audit):
     content = describe(audit)
     assert content.prob == 0.95
@@ -381,6 +389,7 @@ def test_limits_in_words_hold_in_95_percent_of_the_draws(audit):
     assert 0.95 <= (audit.delta.to_numpy() <= normal).all(axis=-1).mean() < 1.0
 
 
+@pytest.mark.full
 def test_what_a_grid_does_not_tell_is_not_in_words():
     alone = small_audit(small_responses(), epsilon=[0.1])
     assert [said.split()[0] for said in in_words(alone)] == ["A", "A", "Up"]

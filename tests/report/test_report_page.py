@@ -93,6 +93,7 @@ def test_nothing_is_loaded_from_elsewhere_and_names_are_no_markup(page):
     assert "b" not in seen.tags
 
 
+@pytest.mark.full
 def test_without_a_wish_no_name_is_in_the_file(audit, tmp_path):
     written = write_report(audit, tmp_path / "report.html").read_text(encoding="utf-8")
     for part in ("Anna", "pwned", "Brien", "drawkcab", "עולם", "bold", "raw %", "xxxxx", "half a"):
@@ -100,6 +101,7 @@ def test_without_a_wish_no_name_is_in_the_file(audit, tmp_path):
     assert re.search(r"Without individual P-\w{5}-\w{5} the response", written)
 
 
+@pytest.mark.full
 def test_the_same_audit_gives_the_same_file(audit, tmp_path):
     one, other = (write_report(audit, tmp_path / name).read_bytes() for name in ("a", "b"))
     assert one == other
@@ -111,6 +113,7 @@ def test_a_name_of_another_format_is_refused(audit, tmp_path):
     assert not any(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_a_file_that_cannot_be_written_is_refused(audit, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(edp.InvalidInputError, match="cannot be written"):
@@ -219,6 +222,7 @@ def test_the_table_is_searched(opened):
     assert row.text.startswith("O'Brien")
 
 
+@pytest.mark.full
 def test_checks_are_told_in_words_not_by_colour_alone(opened, page, audit):
     failed = describe(audit, names=True).failed
     items = [one.text for one in opened.find_elements("css selector", ".checks .bad")]
@@ -431,6 +435,7 @@ def test_a_hundred_thousand_individuals_open_at_once(browser, large_audit, tmp_p
     assert shown <= 50
 
 
+@pytest.mark.full
 def test_without_individuals_the_other_sections_remain(browser, tmp_path):
     rng = np.random.default_rng(1)
     samples = [rng.random(2000) < share for share in (0.75, 0.25)]
@@ -467,6 +472,7 @@ def assert_readable_everywhere(browser):
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
 
 
+@pytest.mark.full
 def test_several_properties_stand_in_a_table_by_falling_risk(browser, tmp_path):
     result = several_properties()
     look(browser)
@@ -527,6 +533,7 @@ def test_how_far_answers_spread_is_that_of_the_audit(opened, audit):
         assert ((values > 1.01 * low) & (values < 0.99 * high)).mean() <= 0.96
 
 
+@pytest.mark.full
 def test_a_single_epsilon_is_a_report_too(browser, tmp_path):
     audit = small_audit(small_responses(), draws=50, chains=1)
     one = edp.Audit(

@@ -43,6 +43,7 @@ def test_the_key_decides_and_its_check_value_tells_keys_apart():
     assert KEY.hex() not in one.described
 
 
+@pytest.mark.full
 def test_the_derived_key_is_that_of_the_data_not_of_the_run(audit, tmp_path):
     again = small_audit(small_responses(), draws=100, chains=1, random_seed=9)
     assert namer(again, names=False, key=None) == namer(audit, names=False, key=None)
@@ -155,6 +156,7 @@ SENTENCES = (
 )
 
 
+@pytest.mark.full
 @given(LABELS, st.sampled_from(SENTENCES))
 @settings(derandomize=True, deadline=None, max_examples=100)
 def test_text_of_an_older_file_that_names_an_individual_is_withheld(label, sentence):

@@ -193,6 +193,7 @@ def test_names_exist_and_the_package_is_light():
     assert out.stdout.strip() == "[]"
 
 
+@pytest.mark.full
 def test_numerics_import_neither_models_nor_plots():
     code = (
         "import sys, edp_bayes.statistical_privacy as sp;"

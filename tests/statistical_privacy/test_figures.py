@@ -33,6 +33,7 @@ def no_window():
     plt.close("all")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_draws_finite_curves_on_the_axes_given(name):
     from matplotlib import pyplot as plt

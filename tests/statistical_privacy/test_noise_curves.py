@@ -26,6 +26,7 @@ def relative_error(found, truth):
     return abs(float(found / truth - 1))
 
 
+@pytest.mark.full
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(
     n=st.integers(2, 45),
@@ -151,6 +152,7 @@ def test_infinite_epsilon_and_empty_input():
     assert sp.delta(50, 0.3, epsilon=np.empty(0), mechanism=noise).shape == (0,)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("family", ["gaussian", "laplace"])
 @pytest.mark.parametrize("scale", [0.05, 0.9, 1.0, 7.0, 1e4])
 def test_tails_and_increments(family, scale):

@@ -42,6 +42,7 @@ def test_draws_with_replacement_agree_with_all_databases_and_all_draws(n, drawn)
     np.testing.assert_allclose(found, exact_sum(minus, plus, epsilon), rtol=1e-11, atol=1e-15)
 
 
+@pytest.mark.full
 @settings(derandomize=True, deadline=None, max_examples=25)
 @given(
     data=st.data(), n=st.integers(2, 14), prob=st.floats(0.01, 0.99), epsilon=st.floats(0.0, 2.0)
