@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edp_bayes.cli.options import STORE
+from edp_bayes.cli.run import STORE
 
 PAGE = (Path(__file__).parents[1] / "docs" / "guide" / "beyond_one_machine.md").read_text()
 

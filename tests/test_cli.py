@@ -12,7 +12,7 @@ import pytest
 
 import edp_bayes as edp
 from edp_bayes.cli import main
-from edp_bayes.cli.options import columns, parse_epsilon, parse_model
+from edp_bayes.cli.texts import columns, parse_epsilon, parse_model
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.results.summaries import interval
 from edp_bayes.utils.formatting import crossing, risk

@@ -15,7 +15,7 @@ import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.cli.labelling import label_of, like, place_of, written
 from edp_bayes.cli.noise_work import responses_of
-from edp_bayes.cli.options import Keys
+from edp_bayes.cli.run import Keys
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.noise import NoiseDistribution
 from edp_bayes.noise.posterior import posterior_of

@@ -17,7 +17,7 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.cli.noise_work import responses_of
-from edp_bayes.cli.options import Keys
+from edp_bayes.cli.run import Keys
 from edp_bayes.noise import LaplaceNoise, NoiseDistribution
 from edp_bayes.report import describe
 from tests.command_line import printed, refused

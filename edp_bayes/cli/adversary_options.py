@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from edp_bayes.adversary.adversary import Adversary
-    from edp_bayes.cli.options import Keys, Knows
+    from edp_bayes.cli.run import Keys, Knows
     from edp_bayes.distributions.published import Published
     from edp_bayes.responses.databases import Databases
     from edp_bayes.tables.clocks import Clock

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from edp_bayes.adversary.adversary import Adversary
-    from edp_bayes.cli.options import Run
+    from edp_bayes.cli.run import Run
     from edp_bayes.responses.databases import Databases
 
 __all__ = ["audit_table"]

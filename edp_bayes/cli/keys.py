@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from edp_bayes.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from edp_bayes.cli.options import Run
+    from edp_bayes.cli.run import Run
 
 __all__ = ["pseudonym_key", "require_key_apart"]
 

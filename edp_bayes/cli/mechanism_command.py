@@ -16,6 +16,7 @@ from edp_bayes.cli.answering import (
     with_target,
     write_record,
 )
+from edp_bayes.cli.texts import parse_epsilon
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal
@@ -65,7 +66,7 @@ def mechanism(
 
     console = terminal()
     aim = parse_target(target, check=check)
-    grid = with_target(options.parse_epsilon(epsilon), aim)
+    grid = with_target(parse_epsilon(epsilon), aim)
     if out is not None:
         refuse_overwriting([out / name for name in RESULTS], [samples, neighbour])
         require_writable(out)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from edp_bayes.cli import options
+from edp_bayes.cli.run import Keys
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import NOISE_METHOD, PROB
 from edp_bayes.utils.terminal import terminal
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["noise", "release"]
 
 
+@options.grouped
 def noise(
     audit: Annotated[Path, typer.Argument(help="A saved audit, such as audit.nc.")],
+    *,
     epsilon: Annotated[float, typer.Option("--epsilon", help="Target.")],
     delta: Annotated[float, typer.Option("--delta", help="Target.")] = 0.0,
     method: Annotated[
@@ -48,16 +51,7 @@ def noise(
     ] = None,
     database: options.Database[list[str] | None] = None,
     individual: options.Individual[list[str] | None] = None,
-    database_every: options.Every = None,
-    empty: options.Empty = None,
-    missing: options.Missing = None,
-    date_format: options.DateFormat = None,
-    time_zone: options.TimeZone = None,
-    separator: options.Separator = None,
-    decimal: options.Decimal = None,
-    thousands: options.Thousands = None,
-    encoding: options.Encoding = None,
-    partial: options.Partial = None,
+    reads: options.Reads,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Draws of the audit to hold it against.")
     ] = 40,
@@ -99,21 +93,7 @@ def noise(
     source.pop("table", None)
     table = table_of(found, audit) if table is None else table
     refuse_overwriting([out], _files(table))
-    keys = options.Keys.parse(
-        database,
-        individual,
-        known=source,
-        database_every=database_every,
-        empty=empty,
-        missing=missing,
-        date_format=date_format,
-        time_zone=time_zone,
-        separator=separator,
-        decimal=decimal,
-        thousands=thousands,
-        encoding=encoding,
-        partial=partial,
-    )
+    keys = Keys.parse(database, individual, known=source, **vars(reads))
     with warnings.catch_warnings():
         # What they say stands in the noise's message, or in the audit.
         warnings.simplefilter("ignore", EdpBayesWarning)

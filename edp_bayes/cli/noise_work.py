@@ -15,7 +15,7 @@ from edp_bayes.noise.verification import Verification, verify
 from edp_bayes.utils import validate
 
 if TYPE_CHECKING:
-    from edp_bayes.cli.options import Keys
+    from edp_bayes.cli.run import Keys
     from edp_bayes.responses.responses import Responses
     from edp_bayes.results.query import Audit
 

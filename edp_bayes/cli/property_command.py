@@ -16,8 +16,9 @@ from edp_bayes.cli.answering import (
     with_target,
     write_record,
 )
+from edp_bayes.cli.texts import parse_epsilon
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.defaults import CHAINS, DRAWS, PROB
 from edp_bayes.utils.terminal import terminal
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def property_(
     if (prob is None) == (not count):
         raise InvalidInputError("exactly one of --prob and --count must be given")
     aim = parse_target(target, check=check)
-    grid = with_target(options.parse_epsilon(epsilon), aim)
+    grid = with_target(parse_epsilon(epsilon), aim)
     entries = parse_integers(n, "--n")
     arguments.sizes(entries, "--n", 2)
     chosen = _model("auto" if model is None else model)
@@ -114,8 +115,8 @@ def property_(
             "known_positive": known_positive,
             "released_n": released_n,
             "model": chosen,
-            "draws": options.Run.draws if draws is None else draws,
-            "chains": options.Run.chains if chains is None else chains,
+            "draws": DRAWS if draws is None else draws,
+            "chains": CHAINS if chains is None else chains,
             "random_seed": seed,
         },
         out,

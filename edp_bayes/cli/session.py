@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from edp_bayes.cli.answering import exit_code, severity, write_record
 from edp_bayes.cli.failing import refuse_interrupted
-from edp_bayes.cli.options import STORE, Keys, Run
+from edp_bayes.cli.run import STORE, Keys, Run
 from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
 from edp_bayes.utils.defaults import PROB
 from edp_bayes.utils.terminal import terminal

@@ -20,8 +20,8 @@ PLANNING_DRAWS = 200
 # Of each of the many cells of a table: draws of a chain, warm-up draws, chains, individuals kept.
 CELL_DRAWS, CELL_TUNE, CELL_CHAINS, CELL_KEEP = 200, 500, 2, 3
 
-# Warm-up draws of each chain.
-TUNE = 1000
+# Warm-up draws of each chain, chains, and individuals whose draws are kept.
+TUNE, CHAINS, KEEP = 1000, 4, 10
 
 # Individuals of whom all risks are evaluated exactly; in larger populations most are bounded.
 EXACT_UP_TO = 20_000
