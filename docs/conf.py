@@ -26,11 +26,11 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
     "api_pages",
+    "kernels",
     "layers",
     "links",
     "mathml",
     "notebook_pages",
-    "one_kernel",
     "used_in",
 ]
 exclude_patterns = ["_build", "gallery", "generated/gallery/*.ipynb", "generated/gallery/*.py"]

@@ -104,6 +104,7 @@ def test_the_truth_is_that_of_the_sampler(distribution, individual):
     assert responses.response.mean() == pytest.approx(float(both.mean()), abs=0.04)
 
 
+@pytest.mark.full
 def test_population_truth_counts_everybody():
     alone = Scenario("normal", 41, "0.05").truth["delta"]
     crowd = Scenario("normal", 41, "0.05", population=300)

@@ -21,6 +21,7 @@ def test_information_of_one_normal() -> None:
     np.testing.assert_allclose(found, np.diag(expected), atol=1e-7)
 
 
+@pytest.mark.full
 def test_maximum_likelihood_reaches_the_bound_of_the_family() -> None:
     scenario, n, repetitions, epsilon = Scenario("normal", 1, "0.4"), 2000, 2000, 0.1
     rng = np.random.default_rng(5)

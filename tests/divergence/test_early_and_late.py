@@ -66,6 +66,7 @@ def test_both_ways_agree_with_exact_arithmetic(seed):
             assert abs(found[s, i, e] - max(one, two)) <= tolerance
 
 
+@pytest.mark.full
 def test_extreme_epsilon_and_shifts_stay_finite():
     shift = np.array([[1.0, 300.0, 1e4], [0.0, 1e-9, 1e4]])
     weights, scales = np.array([[0.25, 0.75], [0.5, 0.5]]), np.array([1.0, 1e-3])

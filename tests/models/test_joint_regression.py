@@ -186,6 +186,7 @@ def test_gibbs_sampling_and_nuts_draw_one_posterior():
     np.testing.assert_allclose(gibbs.std(axis=0), nuts.std(axis=0), rtol=0.2, atol=1e-12)
 
 
+@pytest.mark.full
 def test_a_growing_scale_is_found_and_taken_to_the_database_in_question():
     y = autoregression(9, 200, lag=np.zeros((2, 2)), growth=1.5)
     regression = regression_of(joined(y), changing_scale=True)
