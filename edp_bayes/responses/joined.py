@@ -302,7 +302,8 @@ def _continuous(part: Responses) -> Responses:
         return part
     said = Sentence(
         f"Answers of {part.query} rounded to a grid of step {part.step:g} are treated as "
-        "continuous together with others: audit each query alone for the risk of the rounded answer"
+        "continuous together with others: released(rounded_to={...}) of the audit says what the "
+        "rounding leaves of the risk"
     )
     others = [one for one in part.warnings if "rounded to a grid" not in one]
     return part.replaced(step=None, warnings=(*others, said))
