@@ -5,11 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from joint_cases import EPSILON, joint_coupling, joint_responses
-from scipy.stats import multivariate_normal
+from scipy.stats import expon, laplace, multivariate_normal, norm
 
 import edp_bayes as edp
 from edp_bayes.coupling.views.published_row import RowCoupling
+from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.distributions.published_row import PublishedRow
+from edp_bayes.divergence.joint.noisy import noisy_curves, noisy_points
+from edp_bayes.divergence.joint.points import digital_shifts
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 
 QUICK = {"draws": 15, "tune": 100, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -133,7 +136,8 @@ def test_releases_of_rows_compose_to_no_more_than_those_of_whole_answers(audit):
 def test_what_is_not_known_of_a_row_is_refused(audit):
     for options, said in (
         ({"rounded_to": {"sum": 1.0}, "offset": {"sum": "worst"}}, "worst place of several grids"),
-        ({"rounded_to": {"sum": 1.0}, "noise_after": edp.GaussianNoise(1.0)}, "only lowers"),
+        ({"rounded_to": STEPS, "noise_after": {"sum": edp.LaplaceNoise(1.0)}}, "only lowers"),
+        ({"noise_after": {}}, "at least one query"),
         ({"rounded_to": {"total": 1.0}}, "must name queries of the audit, sum, count"),
         ({}, "say what is published of which query"),
         ({"rounded_to": {"sum": 1.0}, "whole_row": True}, "give threshold= of a query"),
@@ -160,3 +164,66 @@ def test_a_redundant_answer_is_not_redundant_once_it_is_rounded():
         )
     with pytest.raises(InvalidInputError, match="twice follows from the other answers"):
         found.released(rounded_to={"sum": 1.0, "twice": 3.0})
+
+
+NOISES = (edp.LaplaceNoise(1.5), edp.LaplaceNoise(0.5))
+
+
+def noisy_risk(shift, noises=NOISES):
+    """Return value and error of a normal pair of covariance one, moved, with noise added."""
+    p, q = (
+        NormalMixture(np.ones((1, 1)), np.array([[place]]), np.eye(2)[None, None])
+        for place in (np.zeros(2), np.array(shift))
+    )
+    noisy = noisy_points(p, noises, digital_shifts(1, 6, 1, 9))
+    out = np.zeros((1, 3)), np.zeros((1, 3)), np.zeros((1, 8, 3))
+    noisy_curves(p, q, *noisy, EPSILON, out)
+    return out[0][0], out[1][0]
+
+
+def shifted(s, epsilon):
+    return norm.cdf(s / 2 - epsilon / s) - np.exp(epsilon) * norm.cdf(-s / 2 - epsilon / s)
+
+
+@pytest.mark.parametrize("shift", [(0.4, 0.3), (1.2, -0.5)])
+def test_laplace_noise_is_normal_noise_of_a_variance_that_is_seen(shift):
+    """Against an integral over both variances, in place of points."""
+    value, error = noisy_risk(shift)
+    level = (np.arange(2000) + 0.5) / 2000
+    v, w = (2.0 * noise.scale**2 * expon.isf(level) for noise in NOISES)
+    s = np.sqrt(shift[0] ** 2 / (1.0 + v[:, None]) + shift[1] ** 2 / (1.0 + w))
+    for k, epsilon in enumerate(EPSILON):
+        assert abs(value[k] - shifted(s, epsilon).mean()) <= 4.0 * error[k] + 1e-4
+
+
+@pytest.mark.parametrize("shift", [(0.4, 0.3), (1.2, -0.5)])
+def test_a_risk_with_laplace_noise_is_at_most_what_is_said(shift):
+    """Against densities of the noisy answers on a grid; noise lowers the risk."""
+    step = 0.04
+    x = step * np.arange(-300, 301)
+    densities = []
+    for place in ((0.0, 0.0), shift):
+        axes = [
+            np.convolve(norm.pdf(x, m), laplace.pdf(x, scale=b.scale), "same") * step
+            for m, b in zip(place, NOISES, strict=True)
+        ]
+        densities.append(np.outer(*axes) * step**2)
+    p, q = densities
+    np.testing.assert_allclose([p.sum(), q.sum()], 1.0, atol=2e-3)
+    value, error = noisy_risk(shift)
+    for k, epsilon in enumerate(EPSILON):
+        true = np.maximum(p - np.exp(epsilon) * q, 0.0).sum()
+        without = shifted(np.hypot(*shift), epsilon)
+        assert true - 1e-4 <= value[k] + error[k] <= without
+        assert value[k] - true < 0.5 * (without - true)
+
+
+def test_the_audit_with_noise_added_is_of_less_than_the_whole(audit):
+    noise = {"sum": edp.LaplaceNoise(2.0), "count": edp.LaplaceNoise(1.0)}
+    found = audit.released(noise_after=noise, progressbar=False)
+    assert (found.upper() <= audit.upper() + 1e-12).all()
+    assert float(found.delta.mean()) < 0.8 * float(audit.delta.mean())
+    assert (found.band()["lower"] <= found.band()["upper"]).all()
+    assert "with LaplaceNoise(scale=2.0) added to sum" in found.settings["query"]
+    one = audit.released(noise_after={"sum": edp.LaplaceNoise(2.0)}, progressbar=False)
+    assert float(one.delta.mean()) > float(found.delta.mean())

@@ -71,7 +71,7 @@ def released(
     offset: float | str | Mapping[str, float] = 0.0,
     threshold: float | Mapping[str, float] | None = None,
     bins: ArrayLike | Mapping[str, ArrayLike] | None = None,
-    noise_after: GaussianNoise | LaplaceNoise | None = None,
+    noise_after: GaussianNoise | LaplaceNoise | Mapping[str, Any] | None = None,
     whole_row: bool = False,
     progressbar: bool = True,
 ) -> Audit:
@@ -95,7 +95,9 @@ def released(
         Shape (edge,): increasing edges of bins, of which that one is published in which the
         answer lies; the first and the last have one edge.
     noise_after : GaussianNoise or LaplaceNoise, optional
-        Added to the rounded answer. Noise before rounding is that of the query (``noise=``).
+        Added to the rounded answer. Noise before rounding is that of the query (``noise=``). Of
+        several queries it is added to the whole answers, and the risk is an upper limit: of
+        readers who also see the variance of Laplace noise, an exponential variable.
     whole_row : bool
         Of several queries: where one answer is suppressed, so are all.
     progressbar : bool

@@ -44,6 +44,18 @@ def released_row(audit: Audit, *, progressbar: bool, **asked: Any) -> JointAudit
             "not known where their bins lie; the risk of the whole answers, which is this audit, "
             "is no less"
         )
+    twice = [
+        name
+        for name, noise, variance in zip(
+            names, published.noises, whole.responses.noise_variance, strict=False
+        )
+        if noise is not None and variance > 0.0
+    ]
+    if twice:
+        raise InvalidInputError(
+            f"{twice[0]} has known noise of its own already: give noise_after of other queries, or "
+            "audit without noise="
+        )
     exact = RowCoupling(whole, published, shift=_shift(audit))
     epsilon = audit.epsilon.to_numpy()
     places = _positions(audit)

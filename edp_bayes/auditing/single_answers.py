@@ -16,7 +16,7 @@ from edp_bayes.auditing.resampled import SAMPLES, Answers, Bootstrap, Resampled
 from edp_bayes.coupling.views.published_row import RowCoupling
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.distributions.multivariate import NormalMixture
-from edp_bayes.distributions.noise import GaussianNoise
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.distributions.published import Published
 from edp_bayes.models.sampling import SamplerSettings
 from edp_bayes.utils.arrays import Array, Index
@@ -49,6 +49,12 @@ class _Answer:
         return self.row.published.rules[self.query]
 
     @property
+    def noise(self) -> GaussianNoise | LaplaceNoise | None:
+        """What is added to it."""
+        noises = self.row.published.noises
+        return noises[self.query] if noises else None
+
+    @property
     def n_draws(self) -> int:
         """Number of draws."""
         return self.row.n_draws
@@ -73,7 +79,8 @@ class _Answer:
         database, value = responses.entries.of(individual)
         without[database] -= value[:, k]
         variance = float(responses.noise_variance[k])
-        return Answers(whole, without, GaussianNoise(np.sqrt(variance)) if variance else None)
+        before = GaussianNoise(np.sqrt(variance)) if variance else None
+        return Answers(whole, without, self.noise or before)
 
     def bootstrap(self) -> Bootstrap:
         """Return that of the databases; weights are those of every other answer."""
@@ -86,7 +93,7 @@ class _Answer:
         one = mixture.along(units.factor[self.query], self.row.full.noise)
         place = units.centre[self.query] + (0.0 if shift is None else shift[:, [self.query]])
         parts = np.broadcast_arrays(one.weights, one.locations + place, one.scales)
-        return Mixture(*(part.reshape(*self.shape, -1) for part in parts))
+        return Mixture(*(part.reshape(*self.shape, -1) for part in parts), noise=self.noise)
 
 
 def single_answers(

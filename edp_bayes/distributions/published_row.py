@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.distributions.published import WORST, Published
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils.arrays import Array, Index
@@ -29,6 +30,8 @@ class PublishedRow:
         One for each; of None the answer is published in full.
     whole_row : bool
         Where one answer is suppressed, so are all.
+    noises : tuple of GaussianNoise, LaplaceNoise or None
+        One for each: what is added to answers without rules; empty where rules are given.
 
     See Also
     --------
@@ -50,6 +53,7 @@ class PublishedRow:
     names: tuple[str, ...]
     rules: tuple[Published | None, ...]
     whole_row: bool = False
+    noises: tuple[GaussianNoise | LaplaceNoise | None, ...] = ()
 
     @classmethod
     def of(
@@ -70,11 +74,13 @@ class PublishedRow:
             If an argument cannot be used, or not together with another.
         """
         if noise_after is not None:
-            raise InvalidInputError(
-                "noise_after has no cells, whose masses several answers are summed over: leave it "
-                "out, as noise after rounding only lowers the risk, or give noise= of each query, "
-                "which comes before"
-            )
+            if whole_row or any(asked.get(option) is not None for option in OPTIONS):
+                raise InvalidInputError(
+                    "rounded answers with noise have no cells, whose masses several answers are "
+                    "summed over: leave noise_after out, as noise after rounding only lowers the "
+                    "risk, or give it alone, for noise on the whole answers"
+                )
+            return cls(tuple(names), (None,) * len(names), noises=_noises(noise_after, names))
         options: dict[str, dict[str, Any]] = {name: {} for name in names}
         for option in OPTIONS:
             for query, value in _by_query(asked.get(option), option, names).items():
@@ -128,6 +134,11 @@ class PublishedRow:
             if rule is not None
         ]
         said += ["all suppressed where one is"] if self.whole_row else []
+        said += [
+            f"{noise} added to {name}"
+            for name, noise in zip(self.names, self.noises, strict=False)
+            if noise is not None
+        ]
         return f"with {'; '.join(said)}"
 
     @property
@@ -138,7 +149,26 @@ class PublishedRow:
             for name, rule in zip(self.names, self.rules, strict=True)
             if rule is not None
         }
-        return {"words": self.words, "rules": rules, "whole_row": self.whole_row}
+        noises = {
+            name: str(noise)
+            for name, noise in zip(self.names, self.noises, strict=False)
+            if noise is not None
+        }
+        found = {"words": self.words, "rules": rules, "whole_row": self.whole_row}
+        return found | ({"noise_after": noises} if noises else {})
+
+
+def _noises(asked: Any, names: Sequence[str]) -> tuple[GaussianNoise | LaplaceNoise | None, ...]:
+    """Return the noise of each query, None where there is none."""
+    found = _by_query(asked, "noise_after", names)
+    for noise in found.values():
+        if not isinstance(noise, GaussianNoise | LaplaceNoise):
+            raise InputTypeError(
+                f"noise_after must be GaussianNoise or LaplaceNoise, found {type(noise).__name__}"
+            )
+    if not found:
+        raise InvalidInputError("noise_after must name at least one query")
+    return tuple(found.get(name) for name in names)
 
 
 def _by_query(asked: Any, option: str, names: Sequence[str]) -> Mapping[str, Any]:
@@ -148,7 +178,7 @@ def _by_query(asked: Any, option: str, names: Sequence[str]) -> Mapping[str, Any
     if not isinstance(asked, Mapping):
         raise InputTypeError(
             f"{option} of several queries must be a mapping by query, such as "
-            f"{{{names[0]!r}: 5}}, found {asked!r}"
+            f"{{{names[0]!r}: ...}}, found {asked!r}"
         )
     unknown = [name for name in asked if name not in names]
     if unknown:

@@ -291,7 +291,8 @@ def join(responses: Sequence[Responses]) -> JointResponses:
             raise InvalidInputError(
                 f"a joint audit takes Gaussian noise or none, found {part.noise} on {part.query}: "
                 "correlated answers with Laplace noise have no closed density; audit without "
-                "noise, which is on the safe side, or audit each query alone"
+                "noise, which is on the safe side, and give released(noise_after={query: noise}) "
+                "of the audit the noise, for an upper limit with it"
             )
     return JointResponses(tuple(map(_continuous, parts)))
 

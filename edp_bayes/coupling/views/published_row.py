@@ -100,7 +100,9 @@ class RowCoupling:
         if self.least is not None:
             asked &= (found.value > self.least[:, None]).any(axis=2)
         asked &= ~np.isin(individuals, list(self.full.revealed))
-        shifts = digital_shifts(self.n_draws, self.full.mixture.dimensions, self.full.seed, ROW)
+        # of the answers, and where there is noise, of its variances and of itself
+        d = self.full.mixture.dimensions * (3 if self.published.noises else 1)
+        shifts = digital_shifts(self.n_draws, d, self.full.seed, ROW)
         for column in np.flatnonzero(asked.any(axis=0)):
             rows = np.flatnonzero(asked[:, column])
             value, error, split = self._of_one(int(individuals[column]), rows, epsilon, shifts)
@@ -142,18 +144,24 @@ class RowCoupling:
         """Return values and errors (row, epsilon), and what parts of the points say."""
         from edp_bayes.divergence.joint.cells import cell_curves
         from edp_bayes.divergence.joint.estimates import PARTS
+        from edp_bayes.divergence.joint.noisy import noisy_curves, noisy_points
 
         p, q = self.full.pair(individual)
         value, error = np.zeros((2, rows.size, epsilon.size))
         split = np.zeros((rows.size, PARTS, epsilon.size))
         for start in range(0, rows.size, CHUNK):
             some = slice(start, start + CHUNK)
+            out = value[some], error[some], split[some]
             one, other = (self._noisy(part, rows[some]) for part in (p, q))
-            points = mixture_points(one, shifts[rows[some]])
+            if self.published.noises:
+                one, other = (part.in_units(self.full.units) for part in (one, other))
+                noisy = noisy_points(one, self.published.noises, shifts[rows[some]])
+                noisy_curves(one, other, *noisy, epsilon, out)
+                continue
+            points = mixture_points(one, shifts[rows[some], : one.dimensions + 1])
             cells = np.stack(
                 [self._cells(at, row) for at, row in zip(points, rows[some], strict=True)]
             )
-            out = value[some], error[some], split[some]
             cell_curves(one, other, points, cells, epsilon, out)
         return value, error, split
 
