@@ -107,7 +107,7 @@ def test_the_audit_of_a_row_is_of_less_than_the_whole(audit):
         band = found.band(kind=kind)
         assert (band["lower"] <= band["upper"]).all()
     assert float(found.delta.mean()) < 0.9 * float(audit.delta.mean())
-    words = "with sum rounded to 4; count rounded to 2"
+    words = "with sum rounded to 4, count rounded to 2"
     assert found.settings["released"]["words"] == words
     assert f"from the answer {words}" in str(found.verdict(epsilon=0.1, delta=0.9))
     alone = found.individual_delta.max("individual")

@@ -44,8 +44,7 @@ class PublishedRow:
     ...     threshold={"orders": 10}, whole_row=True,
     ... )
     >>> row.words
-    'with revenue rounded to 100; orders rounded to 5, suppressed below 10; all suppressed where
-    one is'
+    'with revenue rounded to 100, orders rounded to 5 and suppressed below 10 with the whole row'
     >>> row.cells(np.array([[820.0, 12.0], [840.0, 11.0], [820.0, 3.0], [210.0, 4.0]]))
     array([1, 1, 0, 0])
     """
@@ -129,17 +128,17 @@ class PublishedRow:
     def words(self) -> str:
         """What is published, in words."""
         said = [
-            f"{name} {rule.words}"
+            f"{name} {rule.words.replace(', ', ' and ')}"
+            f"{' with the whole row' if self.whole_row and rule.threshold is not None else ''}"
             for name, rule in zip(self.names, self.rules, strict=True)
             if rule is not None
         ]
-        said += ["all suppressed where one is"] if self.whole_row else []
         said += [
             f"{noise} added to {name}"
             for name, noise in zip(self.names, self.noises, strict=False)
             if noise is not None
         ]
-        return f"with {'; '.join(said)}"
+        return f"with {', '.join(said)}"
 
     @property
     def record(self) -> dict[str, Any]:

@@ -275,7 +275,8 @@ def join(responses: Sequence[Responses]) -> JointResponses:
         if part.scale is not None:
             raise InvalidInputError(
                 f"joined queries are modelled on their own scales, found transform {part.scale} of "
-                f"{part.query}: join responses without transform, or audit each query alone"
+                f"{part.query}: join responses without transform, or their on_scale, whose risks "
+                "are the same"
             )
         if part.atoms is not None:
             raise InvalidInputError(
