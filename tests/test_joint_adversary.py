@@ -131,7 +131,7 @@ def test_what_cannot_be_known_is_refused():
         edp.audit(
             both,
             epsilon=0.1,
-            model=edp.Stacked([edp.SmoothedBootstrap(), edp.FiniteMixture(2)]),
+            model=edp.Stacked([edp.FiniteMixture(2), edp.FullPosterior()]),
             adversary=edp.Adversary(past=1),
             **QUICK,
         )

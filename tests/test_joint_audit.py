@@ -359,7 +359,7 @@ def test_what_needs_one_answer_is_refused(audit):
         audit.interval_level(0.1)
     with pytest.raises(InvalidInputError, match="audit each query on its own"):
         audit.new_individual()
-    with pytest.raises(InvalidInputError, match="for one answer, not for several queries"):
+    with pytest.raises(InputTypeError, match="rounded_to of several queries must be a mapping"):
         audit.released(rounded_to=1.0)
     with pytest.raises(InvalidInputError, match="delta must be above 0"):
         audit.epsilon_at(0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -66,14 +67,17 @@ class ReleasedCurves(CoupledCurves):
 def released(
     audit: Audit,
     *,
-    rounded_to: float | None = None,
-    offset: float | str = 0.0,
-    threshold: float | None = None,
-    bins: ArrayLike | None = None,
-    noise_after: GaussianNoise | LaplaceNoise | None = None,
+    rounded_to: float | Mapping[str, float] | None = None,
+    offset: float | str | Mapping[str, float] = 0.0,
+    threshold: float | Mapping[str, float] | None = None,
+    bins: ArrayLike | Mapping[str, ArrayLike] | None = None,
+    noise_after: GaussianNoise | LaplaceNoise | Mapping[str, Any] | None = None,
+    whole_row: bool = False,
     progressbar: bool = True,
 ) -> Audit:
     """Return the audit of what is published of the answer, from the same draws.
+
+    Of several queries that were audited together all arguments are mappings by query.
 
     Parameters
     ----------
@@ -91,7 +95,11 @@ def released(
         Shape (edge,): increasing edges of bins, of which that one is published in which the
         answer lies; the first and the last have one edge.
     noise_after : GaussianNoise or LaplaceNoise, optional
-        Added to the rounded answer. Noise before rounding is that of the query (``noise=``).
+        Added to the rounded answer. Noise before rounding is that of the query (``noise=``). Of
+        several queries it is added to the whole answers, and the risk is an upper limit: of
+        readers who also see the variance of Laplace noise, an exponential variable.
+    whole_row : bool
+        Of several queries: where one answer is suppressed, so are all.
     progressbar : bool
         Show progress of the individuals.
 
@@ -141,13 +149,22 @@ def released(
     >>> bool((rounded.delta <= audit.delta).all())
     True
     """
-    published = Published.of(
-        rounded_to=rounded_to,
-        offset=offset,
-        threshold=threshold,
-        bins=bins,
-        noise_after=noise_after,
-    )
+    asked: dict[str, Any] = {
+        "rounded_to": rounded_to,
+        "offset": offset,
+        "threshold": threshold,
+        "bins": bins,
+    }
+    if audit.joint:
+        from edp_bayes.auditing.released_row import released_row
+
+        asked["offset"] = None if offset == 0.0 else offset
+        return released_row(
+            audit, **asked, noise_after=noise_after, whole_row=whole_row, progressbar=progressbar
+        )
+    if whole_row:
+        raise InvalidInputError("whole_row is for several queries: leave it out")
+    published = Published.of(**asked, noise_after=noise_after)
     return audit_released(audit, published, progressbar=progressbar)
 
 
@@ -194,13 +211,6 @@ def released_coupling(audit: Audit, published: Published) -> ReleasedCoupling:
         raise InvalidInputError(
             "the risks of individuals whose contributions were not collected are bounded for the "
             "answer itself alone: collect all of them, and audit again"
-        )
-    if audit.joint:
-        raise InvalidInputError(
-            "what rounding, bins or suppression leave of the risk is known for one answer, not for "
-            "several queries together: the probability that correlated answers lie in a cell has "
-            "no closed form, and cells are as many as the products of the answers' bins. Their "
-            "risk is at most that of the whole answers, which is this audit"
         )
     refuse_atoms(audit.settings.get("atoms"), "what rounding or bins leave of the risk")
     if "transform" in audit.settings:

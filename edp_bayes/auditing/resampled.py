@@ -206,7 +206,7 @@ class Bootstrap:
         moved = coupling.shift if isinstance(coupling, ReleasedCoupling) else None
         shift = 0.0 if moved is None else float(moved.mean())
         # neither an edge nor a narrow place within a bin is seen
-        within = isinstance(coupling, ReleasedCoupling)
+        within = getattr(coupling, "published", None) is not None
         weights = self._weights()
         own = np.zeros((SAMPLES, len(individuals), epsilon.size))
         last, estimate = None, None  # everybody's answers to one query have one estimate

@@ -163,7 +163,7 @@ class JointCoupling:
         for all others.
         """
         plain = replace(self, floor=None)
-        found = plain.curves(self._leaders(epsilon), epsilon)
+        found = plain.curves(self.leading(epsilon), epsilon)
         largest = (found.value - found.error).max(axis=1)
         return replace(self, floor=np.maximum(largest, FLOOR), integrated=integrated)
 
@@ -389,7 +389,7 @@ class JointCoupling:
         )  # fmt: skip
         return _mixed(q, given, rho), q, np.flatnonzero(missed)
 
-    def _leaders(self, epsilon: Array) -> Index:
+    def leading(self, epsilon: Array) -> Index:
         """Return who may have the largest risk, by what a normal distribution would say."""
         return leaders(*self.posterior.typical, epsilon, self.responses.rank)
 

@@ -110,7 +110,8 @@ class JointShiftCoupling(JointCoupling):
             out[:, column] = np.log1p((w[:, database[own], None] * gained).sum(axis=1))
         return out
 
-    def _leaders(self, epsilon: Array) -> Index:
+    def leading(self, epsilon: Array) -> Index:
+        """Return who may have the largest risk, by the root mean square of what they contribute."""
         found = self.responses.entries
         whole = self.mixture.covariances[:, 0].mean(axis=0) + self.noise
         moves = self.units.shrink(found.value)

@@ -26,6 +26,7 @@ from edp_bayes.models.joint_gibbs import JointDraws, Weights, draw_joint
 from edp_bayes.models.log_prior import from_pymc, gather
 from edp_bayes.models.prior_draws import PriorDraws, prior_of_joint
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
+from edp_bayes.models.stacking import Stacked
 from edp_bayes.responses.dependence import Dependence, linear_dependence
 from edp_bayes.utils import labels
 from edp_bayes.utils.arrays import Array
@@ -142,6 +143,11 @@ def fit_joint(
         from edp_bayes.models.joint_bootstrap import fit_joint_bootstrap
 
         return fit_joint_bootstrap(model, responses, dependence, settings)
+    if isinstance(model, Stacked):
+        from edp_bayes.models.joint_stacking import stack_joint
+
+        fits = [fit_joint(one, responses, dependence, settings) for one in model.models]
+        return stack_joint(model, fits, responses, settings)
     return _fit_mixture(_mixture(model), responses, dependence, settings)
 
 
@@ -149,8 +155,8 @@ def _mixture(model: DensityModel) -> DirichletProcessMixture | FiniteMixture:
     """Return a mixture that has a multivariate form, and refuse all others."""
     if not isinstance(model, DirichletProcessMixture | FiniteMixture):
         raise InvalidInputError(
-            "a joint audit takes DirichletProcessMixture, FiniteMixture or SmoothedBootstrap, "
-            f"found {model!r}: other models have no form in several dimensions"
+            "a joint audit takes DirichletProcessMixture, FiniteMixture, SmoothedBootstrap or "
+            f"those Stacked, found {model!r}: other models have no form in several dimensions"
         )
     if model.kernel != "gaussian":
         raise InvalidInputError(

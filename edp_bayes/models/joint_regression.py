@@ -21,6 +21,7 @@ from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.models.conditional import DRAWN, Conditional, unused_transitions
 from edp_bayes.models.regression import refuse_no_adversary, scores_of
 from edp_bayes.models.smoothed_bootstrap import SmoothedBootstrap
+from edp_bayes.models.stacking import Stacked
 from edp_bayes.responses.dependence import Dependence, linear_dependence
 from edp_bayes.utils.arrays import Array
 
@@ -206,6 +207,11 @@ def fit_joint_given(
     """
     from edp_bayes.models.joint import draw_joint_given, fit_joint
 
+    if isinstance(model, Stacked):
+        from edp_bayes.models.joint_stacking import stack_joint
+
+        fits = [fit_joint_given(one, regression, settings) for one in model.models]
+        return stack_joint(model, fits, regression.responses, settings, regression)
     said: tuple[str, ...] = ()
     if isinstance(model, SmoothedBootstrap):
         middle, gamma = regression.mode

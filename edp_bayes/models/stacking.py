@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from edp_bayes.distributions.mixtures import Mixture
+    from edp_bayes.models.joint import FittedJoint
     from edp_bayes.models.regression import InQuestion, Regression
     from edp_bayes.responses.responses import Responses
 
-__all__ = ["Stacked"]
+__all__ = ["Stacked", "apportioned", "averaged", "chosen", "said_of_members", "statistics"]
 
 
 @dataclass(frozen=True, init=False)
@@ -120,17 +121,17 @@ class Stacked:
         found = [leave_one_out(fit.log_likelihood, fit.predictive) for fit in fits]
         log_density = np.stack([np.asarray(part.elpd_i) for part in found], axis=1)
         weights = stacking_weights(log_density)
-        member = _apportioned(weights, settings)
+        member = apportioned(weights, settings)
         coupling = stack_couplings([fit.coupling for fit in fits], member)
         log_likelihood = np.stack([fit.log_likelihood for fit in fits])
         _, regression = parts_of(data)
         return FittedModel(
             mixture=coupling.mixture,
             coupling=coupling,
-            log_likelihood=_chosen(log_likelihood, member),
-            predictive=_averaged(log_density, weights),
-            sample_stats=_statistics(fits, member),
-            warnings=_warnings(self.models, fits, found),
+            log_likelihood=chosen(log_likelihood, member),
+            predictive=averaged(log_density, weights),
+            sample_stats=statistics(fits, member),
+            warnings=said_of_members(self.models, fits, found),
             attributes={
                 "model": repr(self),
                 "sampler": "stacked",
@@ -160,7 +161,7 @@ def _in_question(
 
     parts = [fit.in_question for fit in fits if fit.in_question is not None]
     beta, gamma, shift, log_likelihood = (
-        _chosen(np.stack([getattr(part, name) for part in parts]), member)
+        chosen(np.stack([getattr(part, name) for part in parts]), member)
         for name in ("coefficients", "growth", "shift", "log_likelihood")
     )
     middle = beta.mean(axis=(0, 1))
@@ -214,7 +215,7 @@ def apportion(weights: Array, draws: int) -> Index:
     return counts
 
 
-def _apportioned(weights: Array, settings: SamplerSettings) -> Index:
+def apportioned(weights: Array, settings: SamplerSettings) -> Index:
     """Return the model of each draw, shape (chain, draw): the same numbers in every chain."""
     counts = apportion(weights, settings.draws)
     block = np.repeat(np.arange(weights.size), counts)
@@ -222,20 +223,20 @@ def _apportioned(weights: Array, settings: SamplerSettings) -> Index:
     return np.stack(chains)
 
 
-def _chosen(values: Array, member: Index) -> Array:
+def chosen(values: Array, member: Index) -> Array:
     """Pick from values (model, chain, draw, ...) the model of each draw."""
     chain, draw = np.indices(member.shape)
     return np.asarray(values[member, chain, draw])
 
 
-def _averaged(log_density: Array, weights: Array) -> Array:
+def averaged(log_density: Array, weights: Array) -> Array:
     """Log of the weighted predictive densities of each database left out."""
     from scipy.special import logsumexp
 
     return np.asarray(logsumexp(log_density, axis=1, b=weights))
 
 
-def _statistics(fits: list[FittedModel], member: Index) -> xr.Dataset:
+def statistics(fits: Sequence[FittedModel | FittedJoint], member: Index) -> xr.Dataset:
     """Return the model of each draw, and whether it was a divergent transition."""
     import xarray as xr
 
@@ -245,13 +246,13 @@ def _statistics(fits: list[FittedModel], member: Index) -> xr.Dataset:
             flags[:] = fit.sample_stats["diverging"].transpose("chain", "draw").to_numpy()
     dims = ("chain", "draw")
     return xr.Dataset(
-        {"member": (dims, member), "diverging": (dims, _chosen(diverging, member))},
+        {"member": (dims, member), "diverging": (dims, chosen(diverging, member))},
         coords={dim: np.arange(size) for dim, size in zip(dims, member.shape, strict=True)},
     )
 
 
-def _warnings(
-    models: tuple[DensityModel, ...], fits: list[FittedModel], found: list[Any]
+def said_of_members(
+    models: tuple[DensityModel, ...], fits: Sequence[FittedModel | FittedJoint], found: list[Any]
 ) -> tuple[str, ...]:
     """Return what the members are doubtful about, and where their scores are."""
     said = [sentence for fit in fits for sentence in fit.warnings]

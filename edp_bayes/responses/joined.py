@@ -275,7 +275,8 @@ def join(responses: Sequence[Responses]) -> JointResponses:
         if part.scale is not None:
             raise InvalidInputError(
                 f"joined queries are modelled on their own scales, found transform {part.scale} of "
-                f"{part.query}: join responses without transform, or audit each query alone"
+                f"{part.query}: join responses without transform, or their on_scale, whose risks "
+                "are the same"
             )
         if part.atoms is not None:
             raise InvalidInputError(
@@ -291,7 +292,8 @@ def join(responses: Sequence[Responses]) -> JointResponses:
             raise InvalidInputError(
                 f"a joint audit takes Gaussian noise or none, found {part.noise} on {part.query}: "
                 "correlated answers with Laplace noise have no closed density; audit without "
-                "noise, which is on the safe side, or audit each query alone"
+                "noise, which is on the safe side, and give released(noise_after={query: noise}) "
+                "of the audit the noise, for an upper limit with it"
             )
     return JointResponses(tuple(map(_continuous, parts)))
 
@@ -302,7 +304,8 @@ def _continuous(part: Responses) -> Responses:
         return part
     said = Sentence(
         f"Answers of {part.query} rounded to a grid of step {part.step:g} are treated as "
-        "continuous together with others: audit each query alone for the risk of the rounded answer"
+        "continuous together with others: released(rounded_to={...}) of the audit says what the "
+        "rounding leaves of the risk"
     )
     others = [one for one in part.warnings if "rounded to a grid" not in one]
     return part.replaced(step=None, warnings=(*others, said))

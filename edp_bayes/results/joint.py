@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from edp_bayes.coupling.joint import JointCoupling
+    from edp_bayes.coupling.views.published_row import RowCoupling
 
 __all__ = ["JointAudit"]
 
@@ -41,7 +42,7 @@ class JointAudit(Audit):
         As for `Audit`; mixture holds covariances in the place of scales, densities lie along
         `direction`. With an adversary, known holds their regressors and coefficients in the units
         of the responses, in_question the predictive density of each answer.
-    fit : JointCoupling, optional
+    fit : JointCoupling or RowCoupling, optional
         What it was made from, to compose it; nothing that was loaded from a file has it.
 
     See Also
@@ -72,7 +73,7 @@ class JointAudit(Audit):
     ('individual', 'query')
     """
 
-    fit: JointCoupling | None = None
+    fit: JointCoupling | RowCoupling | None = None
 
     @property
     def direction(self) -> xr.DataArray:

@@ -99,7 +99,7 @@ def test_the_bandwidth_has_the_posterior_of_its_leave_one_out_likelihood():
         (edp.SmoothedBootstrap(kernel="laplace"), "matrix bandwidth"),
         (edp.SmoothedBootstrap(variable=True), "one bandwidth"),
         (edp.DirichletProcessMixture(kernel="laplace"), "Gaussian kernels"),
-        (edp.Stacked([edp.SmoothedBootstrap(), edp.FiniteMixture(2)]), "no form in several"),
+        (edp.Stacked([edp.FiniteMixture(2), edp.FullPosterior()]), "no form in several"),
     ],
 )
 def test_models_without_a_multivariate_form_are_refused(model, words):

@@ -10,6 +10,7 @@ nothing of those whose contributions are far larger.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +20,11 @@ from edp_bayes.utils.arrays import Array
 __all__ = [
     "Magnitude",
     "Pool",
+    "Pooled",
     "Spread",
     "learn_presence",
-    "pool_magnitude",
+    "pool_contributions",
     "pool_presence",
-    "pool_spread",
     "presence_in_question",
     "stand_out",
 ]
@@ -350,3 +351,61 @@ def pool_magnitude(
         shrinkage[seen] = np.exp(move)
     sizes = np.where(seen, size * shrinkage, np.exp(middle))
     return Magnitude(sizes, shrinkage, middle, between)
+
+
+class Pooled(NamedTuple):
+    """What all individuals together say of how much each contributes, and how variably.
+
+    Attributes
+    ----------
+    spread : Spread
+        Spread of contributions relative to their size.
+    magnitude : Magnitude
+        Sizes.
+    weight : ndarray
+        Shape (m,): degrees of freedom that the pooled spread counts for.
+    kept : ndarray
+        Shape (m,): share of all degrees of freedom that is kept.
+    """
+
+    spread: Spread
+    magnitude: Magnitude
+    weight: Array
+    kept: Array
+
+    @property
+    def prior(self) -> Array:
+        """Sum of squares that the pooled spread counts for, shape (m,)."""
+        return self.weight * (self.spread.relative * self.magnitude.size) ** 2
+
+
+def pool_contributions(
+    count: Array,
+    contribution: Array,
+    square: Array,
+    size: Array,
+    residual: Array,
+    free: Array,
+    unseen: float,
+) -> Pooled:
+    """Pool contributions to one query; of several their lengths in whitened units.
+
+    Parameters
+    ----------
+    count, contribution, square : ndarray
+        Shape (m,): in how many databases everybody contributes, the sum of it and of its square.
+    size : ndarray
+        Shape (m,): root mean square.
+    residual : ndarray
+        Shape (m,): what a regression on the rest leaves of the squares.
+    free : ndarray
+        Shape (m,): degrees of freedom of that.
+    unseen : float
+        Size of an individual who was never seen, if nobody was.
+    """
+    spread = pool_spread(count, contribution, square)
+    own = residual / np.where(size > 0.0, size, 1.0) ** 2
+    weight = spread.weight(count, own)
+    own_spread = np.sqrt((weight * spread.relative**2 + own) / (weight + free))
+    magnitude = pool_magnitude(count, size, own_spread, spread, unseen)
+    return Pooled(spread, magnitude, weight, spread.kept(free, own, weight))

@@ -21,12 +21,12 @@ from edp_bayes.coupling.contributions.pooling import (
     UNSEEN_SIZE,
     Pool,
     learn_presence,
-    pool_magnitude,
+    pool_contributions,
     pool_presence,
-    pool_spread,
     presence_in_question,
     stand_out,
 )
+from edp_bayes.coupling.contributions.streams import own_streams
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.responses.responses import Adjustment
 from edp_bayes.utils.arrays import Array
@@ -202,21 +202,17 @@ class ContributionPosterior:
         fitted = intercept * stats.contribution + slope * stats.product
         residual = np.maximum(stats.contribution_square - fitted, 0.0)
         if prior is None:
-            spread = pool_spread(k, stats.contribution, stats.contribution_square)
-            relative, size = spread.relative, stats.size
-            own = residual / np.where(size > 0.0, size, 1.0) ** 2
-            weight = spread.weight(k, own)
-            own_spread = np.sqrt((weight * relative**2 + own) / (weight + free))
             unseen = UNSEEN_SIZE * float(responses.response.std())
-            magnitude = pool_magnitude(k, size, own_spread, spread, unseen)
-            shrinkage, kept = magnitude.shrinkage, spread.kept(free, own, weight)
-            degrees = weight
-            squares = weight * (relative * magnitude.size) ** 2
+            pooled = pool_contributions(
+                k, stats.contribution, stats.contribution_square, stats.size, residual, free, unseen
+            )
+            magnitude, degrees, squares = pooled.magnitude, pooled.weight, pooled.prior
+            shrinkage, kept = magnitude.shrinkage, pooled.kept
             seen = np.maximum((k > 0).sum(), 1)
             pool = Pool(
                 always=float((k == n).sum() / seen),
                 presence=presence,
-                spread=spread,
+                spread=pooled.spread,
                 middle=magnitude.middle,
                 between=magnitude.between,
                 negative=float((stats.contribution < 0).sum() / seen),
@@ -231,7 +227,7 @@ class ContributionPosterior:
         factor[:, 1, 0] = -p01 / np.sqrt(p11 * determinant)
         factor[:, 1, 1] = np.sqrt(1.0 / p11)
         if prior is None:
-            factor[k == 0, 0, 0] = 1.0 / relative
+            factor[k == 0, 0, 0] = 1.0 / pooled.spread.relative
         spells = adjustment.spells[responses.order]
         return cls(
             presence_a=(k / spells + presence_a)[rank],
@@ -283,13 +279,9 @@ class ContributionPosterior:
         presence, chi, normal = np.ones(shape), np.empty(shape), np.empty((*shape, 2))
 
         def fill(first: int, last: int) -> None:
-            # One generator for all: to make one takes longer than to draw.
-            source = np.random.Philox(key=[self.seed, 0])
-            rng, start = np.random.Generator(source), source.state
-            for row in range(first, last):
+            ranks = self.rank[individuals[first:last]]
+            for row, rng in enumerate(own_streams(self.seed, ranks), start=first):
                 i = individuals[row]
-                start["state"]["key"][1] = self.rank[i]
-                source.state = start
                 chi[row] = rng.chisquare(self.degrees[i], draws)
                 rng.standard_normal(out=normal[row])
                 if self.presence_b[i] > 0:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.contributions.presence_sampler import Seen, draw_labels, draw_shares
+from edp_bayes.coupling.contributions.streams import own_streams
 from edp_bayes.distributions.mixtures import Mixture, flat_draws
 from edp_bayes.utils.arrays import Array, Flags, Index
 from edp_bayes.utils.compiled import in_threads
@@ -89,13 +90,10 @@ class PresencePosterior:
         out: Array,
     ) -> None:
         """Fill in the shares of some individuals."""
-        # One generator is set to each individual's stream: making one takes longer than drawing.
-        source = np.random.Philox(key=[self.seed, 0], counter=OWN)
-        rng, start = np.random.Generator(source), source.state
-        for column in columns[slice(*ends)].tolist():
+        some = columns[slice(*ends)]
+        streams = own_streams(self.seed, self.responses.rank[individuals[some]], OWN)
+        for column, rng in zip(some.tolist(), streams, strict=True):
             individual = int(individuals[column])
-            start["state"]["key"][1] = self.responses.rank[individual]
-            source.state = start
             moves = contributions.intercept, contributions.slope, contributions.spread
             draw_shares(
                 rng, SWEEPS, self._base, self.active, self._labels, self._seen(individual), moves,

@@ -15,13 +15,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.contributions.presence import active_components, label_counts
+from edp_bayes.coupling.contributions.presence import (
+    COMMON,
+    OWN,
+    active_components,
+    label_counts,
+)
 from edp_bayes.coupling.contributions.presence_sampler import (
     PRESENCES,
     draw_beta,
     keep_mean,
     log_bayes_factor,
 )
+from edp_bayes.coupling.contributions.streams import own_streams
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.utils.arrays import Array, Flags, Index
 from edp_bayes.utils.compiled import compiled, in_threads
@@ -30,8 +36,6 @@ if TYPE_CHECKING:
     from edp_bayes.responses.entries import Entries
 
 __all__ = ["JointPresence"]
-
-OWN, COMMON = [0, 0, 0, 1], [0, 0, 0, 2]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,12 +69,11 @@ class JointPresence:
             return
         labels, counts = self._labels, self._counts
         start, database = self.entries.start, self.entries.database
-        for column in some:
-            stream = [self.seed, int(self.rank[individuals[column]])]
-            source = np.random.Generator(np.random.Philox(key=stream, counter=OWN))
+        streams = own_streams(self.seed, self.rank[individuals[some]], OWN)
+        for column, rng in zip(some, streams, strict=True):
             came = database[start[individuals[column]] : start[individuals[column] + 1]]
             own = np.ascontiguousarray(presence[:, column])
-            _shares(source, self.mixture.weights, self._active, labels, counts, came, own)
+            _shares(rng, self.mixture.weights, self._active, labels, counts, came, own)
             presence[:, column] = own
 
     @cached_property

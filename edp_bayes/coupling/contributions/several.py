@@ -17,9 +17,8 @@ from edp_bayes.coupling.contributions.exposure import CONSTANT
 from edp_bayes.coupling.contributions.pooling import (
     UNSEEN_SIZE,
     learn_presence,
-    pool_magnitude,
+    pool_contributions,
     pool_presence,
-    pool_spread,
     presence_in_question,
     stand_out,
 )
@@ -28,6 +27,7 @@ from edp_bayes.coupling.contributions.posterior import (
     INDEPENDENCE_WEIGHT,
     STEEPEST,
 )
+from edp_bayes.coupling.contributions.streams import own_streams
 from edp_bayes.responses.entries import outer
 from edp_bayes.responses.responses import Adjustment
 from edp_bayes.utils.arrays import Array, Index
@@ -120,26 +120,22 @@ class JointContributionPosterior:
         left = stats.contribution_square - np.swapaxes(right, 1, 2) @ mean
         residual = _psd(0.5 * (left + np.swapaxes(left, 1, 2)))
         square = _trace(stats.contribution_square)
-        spread = pool_spread(k, np.sqrt((stats.contribution**2).sum(axis=1)), square)
-        size = np.where(stats.size > 0.0, stats.size, 1.0)
-        own = _trace(residual) / size**2
-        weight = spread.weight(k, own)
-        own_spread = np.sqrt((weight * spread.relative**2 + own) / (weight + free))
-        magnitude = pool_magnitude(k, stats.size, own_spread, spread, UNSEEN_SIZE)
-        shape = _shape(stats, d)
-        prior = (weight * (spread.relative * magnitude.size) ** 2)[:, None, None] * shape
-        shrinkage = magnitude.shrinkage
-        kept = spread.kept(free, own, weight)
+        length = np.sqrt((stats.contribution**2).sum(axis=1))
+        pooled = pool_contributions(
+            k, length, square, stats.size, _trace(residual), free, UNSEEN_SIZE
+        )
+        prior = pooled.prior[:, None, None] * _shape(stats, d)
+        shrinkage, kept = pooled.magnitude.shrinkage, pooled.kept
         scale = (prior + residual * (shrinkage**2)[:, None, None]) * kept[:, None, None]
         covariance = np.linalg.inv(precision)
         covariance[:, 0, 0] += adjustment.variance[order]
-        covariance[k == 0, 0, 0] = spread.relative**-2.0
+        covariance[k == 0, 0, 0] = pooled.spread.relative**-2.0
         return cls(
             presence_a=(k / spells + presence_a)[rank],
             presence_b=np.where(k < n, (n - k) / spells + presence_b, 0.0)[rank],
             mean=(mean * shrinkage[:, None, None])[rank],
             factor=np.linalg.cholesky(covariance)[rank],
-            degrees=((weight + free) * kept)[rank],
+            degrees=((pooled.weight + free) * kept)[rank],
             root=np.linalg.cholesky(_raised(scale))[rank],
             centre=stats.centre[rank],
             rank=rank,
@@ -167,11 +163,8 @@ class JointContributionPosterior:
         presence = np.ones((draws, people))
         chi = np.empty((people, draws, d))
         normal = np.empty((people, draws, triangle + rows))
-        source = np.random.Philox(key=[self.seed, 0])
-        rng, start = np.random.Generator(source), source.state
-        for row, i in enumerate(individuals):
-            start["state"]["key"][1] = self.rank[i]
-            source.state = start
+        streams = own_streams(self.seed, self.rank[individuals])
+        for row, (i, rng) in enumerate(zip(individuals, streams, strict=True)):
             # Bartlett: degrees + d - 1, one less for every row
             chi[row] = rng.chisquare(self.degrees[i] + np.arange(d - 1.0, -1.0, -1.0), (draws, d))
             rng.standard_normal(out=normal[row])

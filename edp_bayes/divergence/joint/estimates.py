@@ -15,7 +15,7 @@ import math
 
 from edp_bayes.utils.compiled import borrowing, decay
 
-__all__ = ["PARTS", "add_density", "covered", "estimate"]
+__all__ = ["PARTS", "add_density", "covered", "estimate", "mean_and_error"]
 
 PARTS = 8
 LARGEST_RATIO = 30.0
@@ -60,7 +60,7 @@ def add_density(out, work, x, count, weight, mean, inverse, d):  # type: ignore[
 
 
 @borrowing
-def _mean_and_error(values):  # type: ignore[no-untyped-def]
+def mean_and_error(values):  # type: ignore[no-untyped-def]
     """Return the mean of what the parts of the points say, and its standard error.
 
     That of PARTS means of equal weight, as if independent.
@@ -85,7 +85,7 @@ def covered(v, count, parts):  # type: ignore[no-untyped-def]
         for n in range(part * size, (part + 1) * size):
             total += v[n]
         parts[2, part] = total / size
-    mean, error = _mean_and_error(parts[2])
+    mean, error = mean_and_error(parts[2])
     return error <= LEAST_CERTAIN and abs(mean - 1.0) <= max(MISSED, MOST_ERRORS * error)
 
 
@@ -107,7 +107,7 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
             square += control * control
             largest = max(largest, max(u[n], v[n]))
         parts[2, part] = total / size
-    mean, mean_error = _mean_and_error(parts[2])
+    mean, mean_error = mean_and_error(parts[2])
     square = square / count - mean * mean
     most = min(LARGEST_ERROR, MOST_ERRORS * mean_error)
     trusted = largest <= LARGEST_RATIO and abs(mean) <= most and square > 0.0
@@ -144,7 +144,7 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
             for part in range(PARTS):
                 # f - slope control has the mean of f, as the control has mean zero
                 parts[side, part] -= slopes[side] * parts[2, part]
-            found, own_error = _mean_and_error(parts[side])
+            found, own_error = mean_and_error(parts[side])
             if found > value[e]:
                 value[e], error[e], chosen = min(found, 1.0), own_error, side
         for part in range(PARTS):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.utils.arrays import Array
 
-__all__ = ["FAR_POINTS", "POINTS", "digital_shifts", "mixture_points"]
+__all__ = ["FAR_POINTS", "POINTS", "digital_shifts", "mixture_points", "uniform_points"]
 
 POINTS, FAR_POINTS = 1024, 4096
 BITS = 30
@@ -32,6 +32,11 @@ def digital_shifts(draws: int, d: int, seed: int, stream: int) -> NDArray[np.int
     return np.random.Generator(source).integers(0, 2**BITS, (draws, d + 1))
 
 
+def uniform_points(shifts: NDArray[np.int64]) -> Array:
+    """Return points between zero and one, (draw, FAR_POINTS, coordinate), for digital shifts."""
+    return np.asarray(((_net(shifts.shape[1]) ^ shifts[:, None]) + 0.5) / 2.0**BITS)
+
+
 def mixture_points(mixture: NormalMixture, shifts: NDArray[np.int64]) -> Array:
     """Return points of every draw, shape (draw, d, FAR_POINTS), each uniform in its distribution.
 
@@ -48,7 +53,7 @@ def mixture_points(mixture: NormalMixture, shifts: NDArray[np.int64]) -> Array:
     from scipy.special import ndtri
 
     d = mixture.dimensions
-    uniform = ((_net(d + 1) ^ shifts[:, None]) + 0.5) / 2.0**BITS
+    uniform = uniform_points(shifts)
     edges = np.cumsum(mixture.weights, axis=-1)
     edges /= edges[:, -1:]
     factors = np.linalg.cholesky(
