@@ -24,6 +24,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 if TYPE_CHECKING:
     from jupyter_cache.executors.utils import ExecutionResult
     from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
 
 # A page starts in its folder, without any name of the page before it.
 START = "%reset -f\n__import__('os').chdir({folder!r})"
@@ -95,11 +96,18 @@ def code_of(page: NotebookNode) -> tuple[str, ...]:
     return tuple(cell.source for cell in page.cells if cell.cell_type == "code")
 
 
+def write_in_parallel(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Let several processes write pages, once one has read them all, which holds the results."""
+    app.parallel = max(app.parallel, KERNELS)
+    return []
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     """Let MyST-NB take what pages give from these kernels."""
     pages = Pages()
     cache.single_nb_execution = pages.run
     # Once the gallery has run, which comes before and compiles most of what pages need.
     app.connect("builder-inited", pages.begin, priority=900)
+    app.connect("env-updated", write_in_parallel)
     app.connect("build-finished", pages.stop)
     return {"parallel_read_safe": False, "parallel_write_safe": True}
