@@ -178,6 +178,16 @@ class SamplerSettings:
             )
         return replace(self, sample_kwargs=options)
 
+    def of_stream(self, name: str) -> SamplerSettings:
+        """Return the settings with a seed of their own, for a model drawn beside others.
+
+        Without a name they are the same.
+        """
+        if not name:
+            return self
+        seed = int(self.generator("stream", *name.encode()).integers(2**32))
+        return replace(self, random_seed=seed)
+
     def accepting(self, target: float) -> SamplerSettings:
         """Return the settings with this acceptance rate of NUTS, unless another was asked for."""
         options = {"target_accept": target, **self.sample_kwargs}
