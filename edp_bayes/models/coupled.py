@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,9 +87,9 @@ class CoupledMixture:
     """
 
     mixture: Mixture
-    coupling: Coupling
+    coupling: Coupling = field(repr=False)
     responses: Responses
-    in_question: InQuestion | None = None
+    in_question: InQuestion | None = field(default=None, repr=False)
     apart: tuple[int, ...] = ()
 
     def pair(self, individual: Any) -> tuple[Mixture, Mixture]:
