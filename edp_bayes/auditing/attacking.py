@@ -14,6 +14,7 @@ from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.reprs import by_shapes
 from edp_bayes.utils.shares import highest_share
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Attack:
     hits: NDArray[np.int64]
     absent: int
     present: int
+
+    __repr__ = by_shapes
 
     def table(self, *, prob: float = PROB) -> pd.DataFrame:
         """Return false alarms and hits with limits, one row for each level.

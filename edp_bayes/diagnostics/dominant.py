@@ -8,7 +8,7 @@ import numpy as np
 
 from edp_bayes.coupling.contributions.dominance import LEAST_SHARE, dominant_individuals
 from edp_bayes.coupling.contributions.drawn import DrawnContributions
-from edp_bayes.coupling.curves.one_answer import LARGEST_SHARE
+from edp_bayes.coupling.curves.one_answer import LARGEST_SHARE, variance_taken
 from edp_bayes.diagnostics.checks import Checks, threshold
 from edp_bayes.utils.sentences import Sentence, name_of
 
@@ -73,9 +73,7 @@ def _cut(coupling: RegressionCoupling, person: int) -> float:
         part.reshape(draws, -1) for part in (mixture.weights, mixture.locations, mixture.scales)
     )
     rho, a, b, spread = (part[:, 0] for part in coupling.contributions(np.array([person])))
-    a, b, spread = a[:, None], b[:, None], spread[:, None]
-    jump = a + b * (locations - rho * a) / (1.0 + rho * b)
+    _, taken = variance_taken(locations, rho, a[:, None], b[:, None], spread[:, None] ** 2)
     unit = 1.0 if mixture.kernel == "gaussian" else 2.0
-    taken = rho * spread**2 + rho * (1.0 - rho) * jump**2
     cut = taken > LARGEST_SHARE * unit * scales**2
     return float((weights * cut).sum(axis=-1).mean())

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
+from edp_bayes.utils.reprs import by_shapes
 
 __all__ = ["LatticeNoise"]
 
@@ -59,6 +60,8 @@ class LatticeNoise:
     left: float
     right: float
     decay: float
+
+    __repr__ = by_shapes
 
     def __init__(
         self,

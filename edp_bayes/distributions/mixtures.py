@@ -14,6 +14,7 @@ from edp_bayes.distributions import kernels
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError, InvalidInputError
 from edp_bayes.utils import validate
+from edp_bayes.utils.reprs import by_shapes
 
 __all__ = ["Mixture", "flat_draws"]
 
@@ -61,6 +62,8 @@ class Mixture:
     scales: NDArray[np.float64]
     kernel: str = "gaussian"
     noise: GaussianNoise | LaplaceNoise | None = None
+
+    __repr__ = by_shapes
 
     def __init__(
         self,

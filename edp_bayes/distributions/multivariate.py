@@ -8,6 +8,7 @@ import numpy as np
 
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.utils.arrays import Array
+from edp_bayes.utils.reprs import by_shapes
 
 __all__ = ["NormalMixture", "Units"]
 
@@ -78,6 +79,10 @@ class NormalMixture(NamedTuple):
     weights: Array
     locations: Array
     covariances: Array
+
+    def __repr__(self) -> str:
+        """Return how it is made, but long arrays by their shape."""
+        return by_shapes(self)
 
     @property
     def dimensions(self) -> int:

@@ -78,7 +78,7 @@ def drawn_contributions(
     ----------
     posterior : xarray.Dataset
         Dims (chain, draw, ...), the individuals in the order of the responses; or in another one,
-        which their dim ``individual`` has as coordinates.
+        which their dim ``individual`` has as coordinates, and wherever this dim stands.
     weights : ndarray
         Shape (chain, draw, component).
     responses : Responses
@@ -98,7 +98,7 @@ def drawn_contributions(
     require_variables(names, posterior.data_vars, " of contributions")
     people, components = responses.n_individuals, weights.shape[-1]
     ordered = [_ordered(posterior[name], responses) for name in names]
-    arrays = [values.transpose("chain", "draw", ...).to_numpy() for values in ordered]
+    arrays = [values.to_numpy() for values in ordered]
     refuse_shapes(names, [values.shape[2:] for values in arrays], people, components)
     parts = []
     for values in arrays:
@@ -146,7 +146,9 @@ def _taken(
 
 
 def _ordered(values: xr.DataArray, responses: Responses) -> xr.DataArray:
-    """Return a variable with its individuals in the order of the responses."""
+    """Return a variable, draws first, with its individuals in the order of the responses."""
+    person = [name for name in ("individual",) if name in values.dims]
+    values = values.transpose("chain", "draw", *person, ...)
     if "individual" not in values.coords:
         return values
     wanted, found = labels.as_coordinate(responses.individual), values["individual"].to_numpy()
@@ -155,8 +157,7 @@ def _ordered(values: xr.DataArray, responses: Responses) -> xr.DataArray:
     if sorted(map(str, found.tolist())) != sorted(map(str, wanted.tolist())):
         raise InvalidInputError(
             f"{values.name} is of individuals who are not those of the responses: found "
-            f"{found[0]!r} and {found.size - 1:,} more, for {wanted[0]!r} and "
-            f"{wanted.size - 1:,} more"
+            f"{labels.show_some(found)}, for {labels.show_some(wanted)}"
         )
     return values.sel(individual=wanted)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,9 +87,9 @@ class CoupledMixture:
     """
 
     mixture: Mixture
-    coupling: Coupling
+    coupling: Coupling = field(repr=False)
     responses: Responses
-    in_question: InQuestion | None = None
+    in_question: InQuestion | None = field(default=None, repr=False)
     apart: tuple[int, ...] = ()
 
     def pair(self, individual: Any) -> tuple[Mixture, Mixture]:
@@ -127,13 +127,13 @@ class CoupledMixture:
         individual : label
             As in the responses.
         epsilon : array_like
-            Shape (epsilon,): increasing, not negative.
+            One, or a grid of shape (epsilon,): increasing, not negative.
 
         Returns
         -------
         ndarray
-            Shape (chain, draw, epsilon): the larger risk of both directions of `pair`; of answers
-            with atoms that of atoms and density together.
+            Shape (chain, draw, epsilon), of one epsilon (chain, draw): the larger risk of both
+            directions of `pair`; of answers with atoms that of atoms and density together.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class CoupledMixture:
         """
         position, grid = np.array([self._position(individual)]), validate.epsilon_grid(epsilon)
         curves = self.coupling.curves(position, grid)
-        return np.asarray(curves.reshape(*self.mixture.weights.shape[:2], grid.size))
+        return np.asarray(curves.reshape(*self.mixture.weights.shape[:2], *np.shape(epsilon)))
 
     def _position(self, individual: Any) -> int:
         """Return where they are among all; refuse those whose p_i needs draws of its own."""
@@ -201,9 +201,20 @@ def group_of(draws: Any, name: str) -> xr.Dataset | None:
     if isinstance(draws, xr.Dataset):
         return draws if name == "posterior" else None
     if isinstance(draws, xr.DataTree):
-        return draws[name].to_dataset() if name in draws.children else None
+        if name in draws.children:
+            return draws[name].to_dataset()
+        if not _is_posterior(draws):
+            return None
+        if name == "posterior":
+            return draws.to_dataset()
+        return None if draws.parent is None else group_of(draws.parent, name)
     found = getattr(draws, name, None)  # ArviZ's InferenceData, where that is installed
     return found if isinstance(found, xr.Dataset) else None
+
+
+def _is_posterior(tree: xr.DataTree) -> bool:
+    """Return whether this is the group posterior of a tree, as ``tree["posterior"]`` is."""
+    return tree.name in (None, "posterior") and set(LEADING) <= set(tree.dims)
 
 
 def posterior_of(draws: Any) -> xr.Dataset:
@@ -218,9 +229,10 @@ def posterior_of(draws: Any) -> xr.Dataset:
     """
     posterior = group_of(draws, "posterior")
     if posterior is None:
+        groups = ", ".join(map(str, getattr(draws, "children", ())))
         raise InputTypeError(
-            "draws must be a DataTree or InferenceData with a group posterior, or that group "
-            f"as a Dataset, found {type(draws).__name__}"
+            "draws must be a DataTree or InferenceData with a group posterior, or that group, "
+            f"found {type(draws).__name__}" + (f" with the groups {groups}" if groups else "")
         )
     if any(name not in posterior.dims for name in LEADING):
         raise InvalidInputError(

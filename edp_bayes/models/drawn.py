@@ -94,7 +94,8 @@ class DrawnMixture:
         """Refuse: the draws were made of the responses as they are."""
         raise InvalidInputError(
             "these draws are of the responses as they are, whatever an adversary knows: leave "
-            "adversary= out, or give a model in the place of its draws"
+            "adversary= out, or give a model in the place of its draws. The to_mixture of a model "
+            "takes draws and adversary="
         )
 
     def fit(self, responses: Responses, settings: SamplerSettings) -> FittedModel:

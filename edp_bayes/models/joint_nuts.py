@@ -195,7 +195,7 @@ def draw_joint_nuts(
 ) -> JointDraws:
     """Draw by NUTS; as `edp_bayes.models.joint_gibbs.draw_joint`."""
     model = build_joint(y, units, base, weights, regression, priors=priors, coords=coords)
-    tree = sample_nuts(model, settings)
+    tree = sample_nuts(model, settings.of_stream(stream))
     posterior = tree["posterior"].to_dataset()
 
     def of(name: str) -> Array:

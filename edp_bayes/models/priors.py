@@ -67,7 +67,7 @@ class Priors(Mapping[str, Any]):
         If a prior is no distribution, or a PreliZ distribution without parameters.
     InvalidInputError
         If there is no parameter of a name, or a distribution has other values or dimensions, no
-        density, or parameters that are random.
+        density, no draws, or parameters that are random.
 
     Examples
     --------
@@ -208,7 +208,13 @@ def _checked(name: str, prior: Any, support: Support) -> Any:
             f"{_described(found)}"
         )
     _refuse_no_density(name, found)
-    values = _draws(found, TRIES)
+    try:
+        values = _draws(found, TRIES)
+    except NotImplementedError as error:
+        raise InvalidInputError(
+            f"the prior of {name} must be a proper distribution that can be drawn from; PyMC has "
+            f"no draws of {_described(found)}: {str(error).partition('\n')[0]}"
+        ) from error
     low, high = float(values.min()), float(values.max())
     if low < support.low or high > support.high:
         raise InvalidInputError(

@@ -17,7 +17,7 @@ __all__ = ["draw_rest"]
 
 
 def draw_rest(
-    model: Any, responses: Responses, settings: SamplerSettings, y: Array, _stream: str = ""
+    model: Any, responses: Responses, settings: SamplerSettings, y: Array, stream: str
 ) -> Mixture:
     """Draw the distribution of responses without one individual from a PyMC model of them.
 
@@ -31,6 +31,8 @@ def draw_rest(
         Of the model of everybody; initial values are of that alone.
     y : ndarray
         Shape (n, samples): the responses without the individual.
+    stream : str
+        Names the random numbers, so that those of several individuals differ.
     """
     from scipy.sparse import csc_array
 
@@ -42,5 +44,5 @@ def draw_rest(
         half_step=responses.half_step,
         remainder=None,
     )
-    alone = replace(settings.starting_without(), keep=None)
+    alone = replace(settings.starting_without().of_stream(stream), keep=None)
     return mixture_from(sample_nuts(model.build(rest), alone), model.kernel, NAMES)

@@ -178,6 +178,16 @@ class SamplerSettings:
             )
         return replace(self, sample_kwargs=options)
 
+    def of_stream(self, name: str) -> SamplerSettings:
+        """Return the settings with a seed of their own, for a model drawn beside others.
+
+        Without a name they are the same.
+        """
+        if not name:
+            return self
+        seed = int(self.generator("stream", *name.encode()).integers(2**32))
+        return replace(self, random_seed=seed)
+
     def accepting(self, target: float) -> SamplerSettings:
         """Return the settings with this acceptance rate of NUTS, unless another was asked for."""
         options = {"target_accept": target, **self.sample_kwargs}
@@ -311,16 +321,29 @@ def _required(model: Any, error: Exception) -> str:
 
 
 def _refuse_starts_elsewhere(model: Any, starts: Any) -> None:
-    """Refuse initial values of variables that the model does not have."""
+    """Refuse initial values of variables that the model does not have, or of other shapes."""
     given = [starts] if isinstance(starts, Mapping) else starts or []
     known = [variable.name for variable in model.free_RVs]
     own = {*known, *(value.name for value in model.value_vars)}
-    for name in (str(name) for start in given for name in start or {}):
+    values = [(str(name), value) for start in given for name, value in (start or {}).items()]
+    for name, _ in values:
         if name not in own:
             raise InvalidInputError(
                 f"initvals must be of variables of the model, {', '.join(known)}; found one of "
                 f"{name!r}"
             )
+    # a text, such as "prior", or a variable of PyTensor makes its own shape
+    numbers = [(name, np.shape(value)) for name, value in values if _is_numeric(value)]
+    shapes = model.eval_rv_shapes() if numbers else {}
+    for name, shape in numbers:
+        if shape != shapes[name]:
+            raise InvalidInputError(
+                f"the initial value of {name} must have its shape {shapes[name]}, found {shape}"
+            )
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, list | tuple) or np.asarray(value).dtype.kind in "biuf"
 
 
 def _others(start: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:

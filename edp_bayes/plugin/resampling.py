@@ -25,6 +25,7 @@ from edp_bayes.plugin.selection import (
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.defaults import PROB
+from edp_bayes.utils.reprs import by_shapes
 
 if TYPE_CHECKING:
     from scipy.sparse import csc_array
@@ -81,6 +82,8 @@ class BootstrapBand:
     density: str
     kernel: str | None
     prob: float
+
+    __repr__ = by_shapes
 
 
 def bootstrap(

@@ -292,7 +292,8 @@ class Audit(IndividualCurves):
         predicted = groups.get("posterior_predictive", xr.Dataset())
         for name, data in ALSO_OBSERVED.items():
             if name in predicted:
-                values = groups["constant_data"][data].variable
+                # databases have the labels of the response, in the same order
+                values = groups["constant_data"][data].drop_vars("database", errors="ignore")
                 groups["observed_data"] = groups["observed_data"].assign({name: values})
         return xr.DataTree.from_dict(
             {

@@ -16,6 +16,7 @@ from edp_bayes.statistical_privacy import arguments, curves
 from edp_bayes.statistical_privacy.mechanisms import Mechanism
 from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
+from edp_bayes.utils.reprs import by_shapes
 
 __all__ = ["PrivacyLoss", "checked_weights", "privacy_loss"]
 
@@ -67,6 +68,8 @@ class PrivacyLoss:
     losses: Array
     masses: Array
     infinite: float = 0.0
+
+    __repr__ = by_shapes
 
     def __post_init__(self) -> None:
         losses = validate.finite_array(self.losses, "losses", ndim=1).copy()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import edp_bayes as edp
 from edp_bayes.models.predicted import predicted_by
@@ -24,6 +25,9 @@ def test_the_trace_holds_presence_and_contributions_observed_and_predicted(audit
     predicted, observed = trace["posterior_predictive"], trace["observed_data"]
     assert predicted["present"].dims == ("chain", "draw", "database", "individual")
     assert predicted["contribution"].dims == ("chain", "draw", "record")
+    for name in NAMES:  # who it was, and which record, stands beside both
+        for dim in observed[name].dims:
+            xr.testing.assert_equal(observed[name][dim], predicted[name][dim])
     c = responses.contribution.toarray()
     np.testing.assert_array_equal(observed["present"], c != 0.0)
     rows, people = (trace["constant_data"][f"record_{of}"] for of in ("database", "individual"))

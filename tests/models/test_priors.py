@@ -188,6 +188,12 @@ def test_the_truncation_follows_the_prior_of_the_concentration():
         ({"rate": pm.Gamma}, InputTypeError, "must be a distribution such as"),
         ({"rate": pz.Gamma()}, InputTypeError, "with its parameters, found Gamma of PreliZ"),
         (
+            {"centre": pm.Flat.dist()},
+            InvalidInputError,
+            "must be a proper distribution that can be",
+        ),
+        ({"rate": pm.HalfFlat.dist()}, InvalidInputError, "PyMC has no draws of HalfFlat"),
+        (
             {"rate": pm.Normal.dist()},
             InvalidInputError,
             "rate is at least 0, .* Normal.0, 1., with",

@@ -1,6 +1,7 @@
 """Which library runs NUTS: the one that is named, or what PyMC would take of those installed."""
 
 import sys
+from dataclasses import replace
 from functools import cache
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
@@ -13,6 +14,7 @@ import pytest
 import edp_bayes as edp
 from edp_bayes.models import SamplerSettings, sampling
 from edp_bayes.models.finite_mixture import FiniteMixture
+from edp_bayes.models.rest import draw_rest
 from edp_bayes.results import recording
 
 QUICK = {"draws": 40, "tune": 80, "chains": 2, "random_seed": 1, "progressbar": False}
@@ -194,3 +196,18 @@ def test_every_sampler_draws_the_same_posterior(name):
     assert name in found.settings["versions"]
     spread = float(known.delta.std())
     assert abs(float(found.delta.mean() - known.delta.mean())) < 0.3 * spread
+
+
+def test_the_rests_of_two_individuals_have_random_numbers_of_their_own():
+    """Drawn with one seed their errors would go together."""
+    rng = np.random.default_rng(1)
+    y = rng.normal(size=(30, 1))
+    responses = edp.Responses.from_arrays(y[:, 0] + 1.0, contribution=np.ones((30, 1)))
+    settings = SamplerSettings(draws=20, tune=20, chains=1, random_seed=1, sampler="pymc", cores=1)
+    quiet = replace(settings, progressbar=False)
+    one, again, other = (
+        draw_rest(edp.FiniteMixture(components=1), responses, quiet, y, f"without {name}").locations
+        for name in ("Ann", "Ann", "Ben")
+    )
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).all()

@@ -178,3 +178,12 @@ def test_what_was_drawn_is_not_lost_by_a_later_error(monkeypatch):
     monkeypatch.undo()
     audit = edp.audit_trace(draws, one(), epsilon=[0.1], random_seed=1, progressbar=False)
     assert audit.delta.sizes["draw"] == 50
+
+
+@pytest.mark.parametrize("value", [0.1, [0.1, 0.2, 0.3], [[0.1, 0.2]]])
+def test_an_initial_value_of_another_shape_is_refused(value):
+    with pytest.raises(InvalidInputError, match=r"initial value of offset must have its shape"):
+        edp.audit(
+            one(), model=edp.FiniteMixture(components=2), sampler="pymc",
+            initvals=[None, {"offset": value}], **QUICK,
+        )  # fmt: skip

@@ -244,3 +244,49 @@ def test_nuts_draws_the_rest_of_a_dominant_individual_as_gibbs_sampling_does():
         np.testing.assert_allclose(found, expected, atol=0.02)
     with pytest.raises(edp.InvalidInputError, match="individual 0 has at least half the variance"):
         model.to_mixture(nuts.trace, responses).pair(0)
+
+
+def test_the_risk_at_one_epsilon_has_no_axis_of_epsilon():
+    responses = world()
+    drawn = edp.FiniteMixture().to_mixture(posterior(responses), responses)
+    one, p, p_i = drawn.risk(1, epsilon=0.3), *drawn.pair(1)
+    assert one.shape == (2, 25)
+    np.testing.assert_array_equal(one, drawn.risk(1, epsilon=EPSILON)[..., 1])
+    directions = (edp.hockey_stick(*pair, epsilon=0.3) for pair in ((p, p_i), (p_i, p)))
+    np.testing.assert_allclose(one, np.maximum(*directions), rtol=1e-9)
+
+
+def test_individuals_are_known_by_their_dim_wherever_it_stands():
+    """With as many components as individuals no shape tells one from the other."""
+    responses = world(people=2)
+    draws = posterior(responses)
+    model = edp.PyMCMixture(edp.FiniteMixture().build, contributions=CONTRIBUTIONS)
+    known, turned = (
+        model.to_mixture(found, responses).risk(1, epsilon=EPSILON)
+        for found in (draws, draws.transpose("component", "individual", "draw", "chain"))
+    )
+    np.testing.assert_array_equal(turned, known)
+
+
+def test_the_group_posterior_of_a_tree_is_taken_as_it_is():
+    responses = world()
+    groups = {
+        "posterior": posterior(responses),
+        "prior": posterior(responses),
+        "observed_data": xr.Dataset({"response": ("database", responses.response)}),
+    }
+    tree, model = xr.DataTree.from_dict(groups), edp.FiniteMixture()
+    known = model.to_mixture(tree, responses).risk(1, epsilon=EPSILON)
+    for found in (tree["posterior"], tree["posterior"].copy(), xr.DataTree(groups["posterior"])):
+        np.testing.assert_array_equal(
+            model.to_mixture(found, responses).risk(1, epsilon=EPSILON), known
+        )
+    # what stands beside it in its tree counts
+    others = responses.replaced(response=responses.response + 1.0)
+    with pytest.raises(edp.InvalidInputError, match="draws are of 30 other responses"):
+        model.to_mixture(tree["posterior"], others)
+    with pytest.raises(edp.InputTypeError, match=r"found DataTree$"):
+        model.to_mixture(tree["prior"], responses)
+    del tree["posterior"]
+    with pytest.raises(edp.InputTypeError, match="with the groups prior, observed_data"):
+        model.to_mixture(tree, responses)

@@ -16,6 +16,7 @@ is ever integrated, and most individuals are safe by joint convexity, component 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,7 @@ __all__ = [
     "own_variance",
     "pair_components",
     "relative_presence",
+    "variance_taken",
 ]
 
 # The share of a component's variance that one individual may explain.
@@ -235,6 +237,19 @@ def given_and_without(base, rho, a, b, tau2, unit, noise, given, without):  # ty
             given[1, k] = math.sqrt(((1.0 + b) ** 2 * rest + own) / unit + noise)
 
 
+def variance_taken(mu: Any, here: Any, a: Any, b: Any, tau2: Any) -> tuple[Any, Any]:
+    """Return the mean without an individual, and what their contribution has of the variance.
+
+    Of numbers, or of arrays that broadcast.
+    """
+    m = (mu - here * a) / (1.0 + here * b)
+    jump = a + b * m
+    return m, here * tau2 + here * (1.0 - here) * jump * jump
+
+
+_variance_taken = borrowing(variance_taken)  # for what is compiled
+
+
 @borrowing
 def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-def]
     """Return mean and variance of a component without an individual present there by `here`.
@@ -243,9 +258,8 @@ def moments_without(mu, variance, here, a, b, tau2):  # type: ignore[no-untyped-
     component of p, unless that would take more than LARGEST_SHARE of its variance: m_k and s_k^2 of
     docs/models/contributions.md, with mu, variance = mu_k, v_k and here = rho_k.
     """
-    m = (mu - here * a) / (1.0 + here * b)
-    jump = a + b * m
-    explained = min(here * tau2 + here * (1.0 - here) * jump * jump, LARGEST_SHARE * variance)
+    m, taken = _variance_taken(mu, here, a, b, tau2)
+    explained = min(taken, LARGEST_SHARE * variance)
     return m, (variance - explained) / (1.0 - here + here * (1.0 + b) ** 2)
 
 
