@@ -32,6 +32,7 @@ from edp_bayes.utils import validate
 from edp_bayes.utils.arrays import Array
 
 if TYPE_CHECKING:
+    from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.responses.responses import Responses
 
 __all__ = ["Bandwidth", "SmoothedBootstrap", "invert"]
@@ -98,7 +99,7 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
         validate.choice(self.kernel, validate.KERNELS, "kernel")
         validate.positive_number(self.bandwidth_spread, "bandwidth_spread")
 
-    def build(self, responses: Responses) -> Any:
+    def build(self, responses: Responses, *, adversary: Adversary | None = None) -> Any:
         """Return the PyMC model of weights and bandwidth, for inspection and extension.
 
         The observed variable ``response`` has the density of each database given all others, by
@@ -109,13 +110,27 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
         ----------
         responses : Responses
             The query's responses with and without each individual.
+        adversary : Adversary, optional
+            Who knows nothing. Kernels lie at the responses that were observed, and given what
+            somebody knows at residuals, which move with the coefficients.
 
         Returns
         -------
         pymc.Model
             Every variable names its dims, and data are ``pm.Data``. Predictions of ``response`` for
             a row of zeros in ``others``, as ``others_next`` is, are draws from p.
+
+        Raises
+        ------
+        InvalidInputError
+            If an adversary knows something.
         """
+        if adversary is not None and not adversary.nothing:
+            raise InvalidInputError(
+                "SmoothedBootstrap has no PyMC model given what an adversary knows, as its kernels "
+                "would lie at residuals: build DirichletProcessMixture or FiniteMixture, or audit "
+                "with it"
+            )
         import pymc as pm
         import pytensor.tensor as pt
 

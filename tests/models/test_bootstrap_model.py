@@ -143,3 +143,8 @@ def test_its_draws_have_the_risks_of_an_audit(kernel):
     fewer = draws.isel(component=slice(3)) if "component" in draws.dims else draws
     with pytest.raises(edp.InvalidInputError, match="sum to 1"):
         model.to_mixture(fewer, data)
+
+
+def test_given_what_an_adversary_knows_there_is_no_model():
+    with pytest.raises(edp.InvalidInputError, match="kernels would lie at residuals"):
+        edp.SmoothedBootstrap().build(responses(), adversary=edp.Adversary(past=1))
