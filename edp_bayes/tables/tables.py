@@ -250,8 +250,10 @@ def _eager(table: Any, names: Sequence[str] | None) -> nw.DataFrame[Any]:
     return nw.from_native(table.to_pandas() if names is None else table, eager_only=True)
 
 
-def _remote[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
-    """Return what is found of a CSV file of a file system, copied to this machine meanwhile."""
+def _locally[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
+    """Return what is found of a text file, copied to this machine meanwhile if it is elsewhere."""
+    if system is None:
+        return _reading(path, lambda: action(Path(path)))
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / Path(path).name
         try:
@@ -259,13 +261,6 @@ def _remote[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
         except OSError as error:
             raise InvalidInputError(f"cannot read {path}: {error}") from None
         return _reading(copy, lambda: action(copy))
-
-
-def _locally[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
-    """Return what is found of a CSV file, wherever it is."""
-    if system is not None:
-        return _remote(system, path, action)
-    return _reading(path, lambda: action(Path(path)))
 
 
 def _open_file(path: Path, keys: Sequence[str], reading: Reading) -> Table:
