@@ -186,9 +186,11 @@ def write(path: str | Path, texts: Texts, file: str, target: Path) -> pa.Schema:
     with form.opened(path) as reader:
         kinds = texts.kinds(reader.schema, file)
     plan, with_zeros = _settled(Plan(path, form, texts, kinds), file, target)
-    with pq.ParquetFile(target) as written:
-        first = next(written.iter_batches(FIRST, columns=list(kinds)), None)
-    marked = [] if first is None else texts.marked(plan.kinds, first, form)
+    first: Any = {}
+    if suspects := texts.suspects(plan.kinds, form):
+        with pq.ParquetFile(target) as written:
+            first = next(written.iter_batches(FIRST, columns=suspects))
+    marked = texts.marked(plan.kinds, first, form)
     if marked:
         kinds = plan.kinds | dict.fromkeys(marked, pa.string())
         plan = replace(plan, kinds=kinds, marked=tuple(marked))
