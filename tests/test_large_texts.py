@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import edp_bayes as edp
-from edp_bayes.exceptions import EdpBayesWarning, InvalidInputError
+from edp_bayes.exceptions import EdpBayesWarning, InputTypeError, InvalidInputError
 from edp_bayes.records.engine import EngineSource
 from edp_bayes.tables import large_texts
 
@@ -76,10 +76,10 @@ def nothing_in_memory(monkeypatch):
     return switch
 
 
-def respond(source, query=None):
+def respond(source, query=None, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", EdpBayesWarning)
-        databases = edp.Databases.from_table(source, database="week", individual="who")
+        databases = edp.Databases.from_table(source, database="week", individual="who", **options)
         responses = databases.respond(query or edp.queries.Sum("x"))
     return databases, responses
 
@@ -101,6 +101,26 @@ def test_columns_are_those_of_a_file_that_is_read_whole(name, tmp_path, nothing_
     path = tmp_path / "records.csv"
     TABLES[name].to_csv(path, index=False)
     assert outcome(path, nothing_in_memory, True) == outcome(path, nothing_in_memory, False)
+
+
+@pytest.mark.parametrize("large", [True, False])
+def test_codes_with_zeros_before_them_are_no_numbers(large, tmp_path, nothing_in_memory):
+    codes = [f"{k:05d}" if k > 150 else f" {k + 10_000} " for k in range(ROWS)]
+    PLAIN.assign(code=codes).to_csv(tmp_path / "a.csv", index=False)
+    nothing_in_memory(large)
+    with pytest.raises(InputTypeError, match="'code' must be numeric, found values of type String"):
+        respond(tmp_path / "a.csv", edp.queries.Sum("code"))
+
+
+def test_times_with_an_offset_that_are_finer_than_microseconds(tmp_path, nothing_in_memory):
+    times = [f"2024-01-{w:02}T10:00:00.123456789Z" for w in PLAIN["week"]]
+    PLAIN.assign(week=times).to_csv(tmp_path / "a.csv", index=False)
+    found = []
+    for large in (True, False):
+        nothing_in_memory(large)
+        _, responses = respond(tmp_path / "a.csv", database_every="day")
+        found.append((responses.fingerprint, responses.database.tolist()))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("form", ["bom", "gz", "folder", "pattern", "remote", "crlf"])

@@ -79,7 +79,11 @@ class Source(Protocol):
 
 
 class InMemory(ABC):
-    """A source whose records are read into this process."""
+    """A source whose records are read into this process.
+
+    DuckDB does not take its place, though it would group an Arrow table: it loses the order of
+    categories, and a callable query needs whole rows.
+    """
 
     @abstractmethod
     def read(self, columns: Sequence[str] | None) -> Records:

@@ -2,31 +2,36 @@
 
 They are read block by block. A column is of the first type of PyArrow's own order that all of its
 values have, as if the file were read whole, so that keys, numbers and fingerprints are the same.
+DuckDB would read the text itself, in twice the time and by other rules: 01 is text to it, +1 too,
+and inf a date. What only the end of a file or another file tells, such as whether a key may be a
+number, is written both ways, and chosen when all is known.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.tables.arrow_columns import beyond_floats, padded
-from edp_bayes.tables.clocks import Offsets, shifted, with_offsets
+from edp_bayes.tables.clocks import Offsets, with_offsets
 from edp_bayes.tables.keys import Key
 from edp_bayes.tables.large_files import Engine, in_engine
 from edp_bayes.tables.reading import Form
 from edp_bayes.tables.several_files import require_agreement
-from edp_bayes.tables.texts import Texts, is_plain_number, is_zoned, may_be_numbers, no_text
+from edp_bayes.tables.texts import FIRST, Texts, no_text
 from edp_bayes.utils.leftovers import Folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
 __all__ = ["are_large", "grouped_texts", "write"]
 
@@ -34,7 +39,10 @@ __all__ = ["are_large", "grouped_texts", "write"]
 MOST_BYTES, MOST_COMPRESSED = 300_000_000, 40_000_000
 # Bytes that are read at a time.
 BLOCK = 2**24
-SPELT, OFFSET = "edp_bayes spelt ", "edp_bayes offset "
+# A key of numbers is written as it is spelt, and as numbers under a name that begins so; a time
+# with an offset as a moment, and as what the clock showed.
+NUMBER, SHOWN = "edp_bayes number ", "edp_bayes shown "
+MINUTE = 60_000_000  # microseconds
 # Times by which a compressed file may grow.
 MOST_FOLD = 2000
 
@@ -57,8 +65,10 @@ def grouped_texts(texts: Texts, system: Any = None) -> Engine:
     InvalidInputError
         If a file cannot be read, the files do not agree, or the disk is full.
     """
+    import narwhals.stable.v2 as nw
     import pyarrow as pa
     import pyarrow.dataset as ds
+    import pyarrow.parquet as pq
 
     try:
         size = unpacked_size if system is None else system.size
@@ -69,133 +79,45 @@ def grouped_texts(texts: Texts, system: Any = None) -> Engine:
         return Engine()
     folder = Folder("edp_bayes_csv_")
     targets = [folder.path / f"{k:06}.parquet" for k in range(len(texts.files))]
-    schemas = _write_all(texts, targets, [() for _ in targets])
-    suspects = [
-        texts.suspects(dict(_kinds(schema)), texts.form_of_known(path)) for path, schema in schemas
+    found = [
+        (file, texts.locally(file, partial(write, texts=texts, file=file, target=target)))
+        for file, target in zip(texts.files, targets, strict=True)
     ]
-    suspects = [_of_numbers(*pair) for pair in zip(targets, suspects, strict=True)]
-    if any(suspects):
-        # What may be read in two ways stays text, and is refused where it is asked for.
-        marked = [[n for n in names if n not in texts.unclear] for names in suspects]
-        marked = [texts.marked(names) for names in marked]
-        if any(marked):
-            schemas = _write_all(texts, targets, marked)
-    schemas = _on_one_clock(texts, targets, schemas)
-    require_agreement(schemas, texts.keys, texts.name)
-    schema = pa.unify_schemas([one for _, one in schemas], promote_options="permissive")
+    require_agreement(found, texts.keys, texts.name)
+    kinds = pa.unify_schemas([schema for _, schema in found], promote_options="permissive")
+    each = [pq.read_schema(target) for target in targets]
+    schema = pa.unify_schemas(each, promote_options="permissive")
     whole = ds.dataset([str(target) for target in targets], format="parquet", schema=schema)
-    alike = all(one.equals(schema) for _, one in schemas)
+    chosen = {name: name for name in kinds.names}
     zone = texts.reading.clock.time_zone
+    for name in kinds.names:
+        if NUMBER + name in schema.names and not pa.types.is_string(kinds.field(name).type):
+            chosen[name] = NUMBER + name
+        if SHOWN + name in schema.names and (offsets := _offsets(whole, name)).minutes.any():
+            own = texts.reading.clock.zone(offsets, name)
+            if texts.reading.clock.every == "hour" and own is not None:
+                zone = own
+            else:
+                chosen[name] = SHOWN + name
+    alike = all(one.equals(schema) for one in each)
     engine = in_engine(whole, whole_files=alike, few=True, time_zone=zone)
     if engine.lazy is None:
         return engine
-    return Engine(engine.lazy.select(*schema.names), partial(_rest, engine, folder))
+    lazy = engine.lazy.select(*(nw.col(stored).alias(name) for name, stored in chosen.items()))
+    return Engine(lazy, partial(_rest, engine, folder))
 
 
-def _of_numbers(target: Path, names: Sequence[str]) -> list[str]:
-    """Return which columns may be numbers with marks, as far as the first records show."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not names:
-        return []
-    with pq.ParquetFile(target) as file:
-        first = next(file.iter_batches(batch_size=64, columns=list(names)), None)
-    if first is None:
-        return []
-    return [n for n in names if pa.types.is_floating(first[n].type) or may_be_numbers(first[n])]
-
-
-def _write_all(
-    texts: Texts, targets: Sequence[Path], marked: Sequence[Sequence[str]]
-) -> list[tuple[str, pa.Schema]]:
-    """Write files of which some columns have numbers with marks; those without any are kept."""
-    import pyarrow.parquet as pq
-
-    found = []
-    for file, target, names in zip(texts.files, targets, marked, strict=True):
-        if names or not target.exists():
-            action = partial(write, texts=texts, file=file, target=target, marked=names)
-            found.append((file, texts.locally(file, action)))
-        else:
-            found.append((file, _shown(pq.read_schema(target))))
-    return found
-
-
-def _kinds(schema: pa.Schema) -> list[tuple[str, pa.DataType]]:
-    return [(field.name, field.type) for field in schema]
-
-
-def _shown(schema: pa.Schema) -> pa.Schema:
-    """Return the columns of a file that was written, without those for our own use."""
+def _offsets(whole: ds.Dataset, name: str) -> Offsets:
+    """Return the offsets from UTC that times were written with."""
     import pyarrow as pa
 
-    return pa.schema([(name, kind) for name, kind in _kinds(schema) if not _is_ours(name)])
-
-
-def _is_ours(name: str) -> bool:
-    return name.startswith((SPELT, OFFSET))
-
-
-def _on_one_clock(
-    texts: Texts, targets: Sequence[Path], schemas: list[tuple[str, pa.Schema]]
-) -> list[tuple[str, pa.Schema]]:
-    """Return files whose times with offsets are what the clock showed, where that is one clock."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    for name in texts.reading.with_offset:
-        having = [k for k, t in enumerate(targets) if OFFSET + name in pq.read_schema(t).names]
-        if not having:
-            continue
-        found = Offsets.joined(_offsets(targets[k], name) for k in having)
-        if not found.minutes.any():
-            continue
-        zone = texts.reading.clock.zone(found, name)
-        for k in having:
-            file, schema = schemas[k]
-            place = schema.get_field_index(name)
-            if texts.reading.clock.every == "hour" and zone is not None:
-                kind = pa.timestamp("us", zone)
-                _rewritten(targets[k], name, lambda times, _, kind=kind: times.cast(kind))
-            else:
-                kind = pa.timestamp("us")
-                _rewritten(targets[k], name, shifted)
-            schemas[k] = (file, schema.set(place, pa.field(name, kind)))
-    return schemas
-
-
-def _offsets(target: Path, name: str) -> Offsets:
-    """Return the offsets that are written in a file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    with pq.ParquetFile(target) as file:
-        return Offsets.joined(
-            Offsets.of(batch[name].cast(pa.timestamp("us", "UTC")), batch[OFFSET + name].to_numpy())
-            for batch in file.iter_batches(columns=[name, OFFSET + name])
-        )
-
-
-def _rewritten(target: Path, name: str, change: Callable[..., Any]) -> None:
-    """Change the times of a file, which are UTC beside their offsets."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    part = target.with_suffix(".part")
-    writer: Any = None
-    with pq.ParquetFile(target) as file:
-        for batch in file.iter_batches():
-            times = batch[name].cast(pa.timestamp("us", "UTC"))
-            changed = change(times, batch[OFFSET + name].to_numpy())
-            place = batch.schema.get_field_index(name)
-            kinds = batch.schema.set(place, pa.field(name, changed.type))
-            columns = [changed if k == place else one for k, one in enumerate(batch.columns)]
-            writer = writer or pq.ParquetWriter(part, kinds)
-            writer.write_batch(pa.record_batch(columns, schema=kinds))
-    if writer is not None:
-        writer.close()
-        part.replace(target)
+    parts = []
+    for batch in whole.to_batches(columns=[name, SHOWN + name]):
+        moments = batch[name].cast(pa.timestamp("us", "UTC"), safe=False)
+        shown, since = (times.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
+                        for times in (batch[SHOWN + name], moments))  # fmt: skip
+        parts.append(Offsets.of(moments, np.rint((shown - since) / MINUTE).astype(np.int64)))
+    return Offsets.joined(parts)
 
 
 def _rest(engine: Engine, folder: Folder) -> None:
@@ -238,10 +160,8 @@ def unpacked_size(path: str) -> int:
     return size if left > 0 else MOST_COMPRESSED + 1
 
 
-def write(
-    path: str | Path, texts: Texts, file: str, target: Path, marked: Sequence[str] = ()
-) -> pa.Schema:
-    """Write a CSV file as a Parquet file, and return its columns.
+def write(path: str | Path, texts: Texts, file: str, target: Path) -> pa.Schema:
+    """Write a CSV file as a Parquet file, and return its columns as they are read.
 
     Parameters
     ----------
@@ -253,57 +173,116 @@ def write(
         Its name among them.
     target : Path
         The Parquet file.
-    marked : sequence of str
-        Columns of numbers with other marks than points.
 
     Raises
     ------
     InvalidInputError
         If a column is not UTF-8, or the disk is full.
     """
-    from pyarrow import ArrowInvalid, string, types
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
     form = texts.form(file, Path(path))
     with form.opened(path) as reader:
-        kinds = {field.name: field.type for field in reader.schema}
-    for name, kind in kinds.items():
-        if name in texts.reading.as_text or name in marked:
-            kinds[name] = string()
-        elif types.is_binary(kind):
-            raise no_text(name, file)
-    job = Job(path, form, texts, tuple(marked), target)
-    padded_ones: set[str] = set()
-    while True:
-        try:
-            again = _written(job, kinds, padded_ones)
-        except ArrowInvalid as error:
-            if not _loosened(kinds, str(error), file):
-                raise
-            continue
-        except OSError as error:
-            raise _no_room(error, target) from None
-        if not again:
-            break
-        padded_ones |= again
-    try:
-        return _as_read(target)
-    except OSError as error:
-        raise _no_room(error, target) from None
+        kinds = texts.kinds(reader.schema, file)
+    plan, with_zeros = _settled(Plan(path, form, texts, kinds), file, target)
+    first: Any = {}
+    if suspects := texts.suspects(plan.kinds, form):
+        with pq.ParquetFile(target) as written:
+            first = next(written.iter_batches(FIRST, columns=suspects))
+    marked = texts.marked(plan.kinds, first, form)
+    if marked:
+        kinds = plan.kinds | dict.fromkeys(marked, pa.string())
+        plan = replace(plan, kinds=kinds, marked=tuple(marked))
+        plan, with_zeros = _settled(plan, file, target)
+    merged = [n for n in plan.keys if n in with_zeros or _merges(target, n, plan.kinds[n])]
+    return plan.read(merged)
 
 
-class Job(NamedTuple):
-    """A file that is written, and what is known of it."""
+@dataclass(frozen=True)
+class Plan:
+    """How the columns of a file are written.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    form : Form
+        What is between its values.
+    texts : Texts
+        The files it is one of.
+    kinds : dict of str to DataType
+        Types by which the columns are read.
+    spelt : frozenset of str
+        Columns of numbers that stay text, keys apart.
+    marked : tuple of str
+        Columns of numbers with other marks than points.
+    """
 
     path: str | Path
     form: Form
     texts: Texts
-    marked: tuple[str, ...]
-    target: Path
+    kinds: dict[str, pa.DataType]
+    spelt: frozenset[str] = field(default_factory=frozenset)
+    marked: tuple[str, ...] = ()
 
     @property
-    def keys(self) -> Sequence[str]:
-        """Names of the key columns."""
-        return self.texts.keys
+    def numbers(self) -> list[str]:
+        """Columns that are numbers or text by their spelling."""
+        return self.texts.numbers(self.kinds)
+
+    @property
+    def keys(self) -> list[str]:
+        """Those of them that are keys."""
+        return [name for name in self.numbers if name in self.texts.keys]
+
+    @property
+    def timed(self) -> list[str]:
+        """Times whose offsets are kept."""
+        return self.texts.timed(self.kinds)
+
+    @property
+    def dates(self) -> list[str]:
+        """Text that is dates by a format."""
+        return [name for name in self.texts.reading.converted if name in self.kinds]
+
+    def read(self, as_text: Sequence[str]) -> pa.Schema:
+        """Return the columns as they are read, some of them as text."""
+        import pyarrow as pa
+
+        kinds = self.kinds | dict.fromkeys([*self.spelt, *as_text], pa.string())
+        kinds |= dict.fromkeys(self.marked, pa.float64())
+        kinds |= dict.fromkeys(self.dates, pa.timestamp("us"))
+        kinds |= dict.fromkeys(self.timed, pa.timestamp("us", "UTC"))
+        return pa.schema(kinds.items())
+
+    def stored(self) -> pa.Schema:
+        """Return the columns as they are written."""
+        import pyarrow as pa
+
+        kinds = {field.name: field.type for field in self.read(self.keys)}
+        kinds |= {name: self.kinds[name] for name in self.timed}
+        kinds |= {NUMBER + name: self.kinds[name] for name in self.keys}
+        kinds |= {SHOWN + name: pa.timestamp("us") for name in self.timed}
+        return pa.schema(kinds.items())
+
+
+def _settled(plan: Plan, file: str, target: Path) -> tuple[Plan, set[str]]:
+    """Write a file; return the plan to which its blocks led, and what `_written` found."""
+    import pyarrow as pa
+
+    while True:
+        try:
+            found = _written(plan, target)
+        except pa.ArrowInvalid as error:
+            plan = replace(plan, kinds=_loosened(plan.kinds, error, file))
+        except OSError as error:
+            raise _no_room(error, target) from None
+        else:
+            text = plan.spelt | found - set(plan.keys)
+            if text == plan.spelt:
+                return plan, found
+            plan = replace(plan, spelt=text)
 
 
 def _order() -> list[Any]:
@@ -315,109 +294,76 @@ def _order() -> list[Any]:
     return [pa.null(), pa.int64(), pa.bool_(), *times, pa.float64(), pa.string()]
 
 
-def _loosened(kinds: dict[str, Any], said: str, path: str | Path) -> bool:
-    """Give the column that an error is about its next type; return whether it was about one."""
+def _loosened(kinds: dict[str, pa.DataType], error: Exception, file: str) -> dict[str, pa.DataType]:
+    """Return types in which the column that an error is about has its next one."""
     import pyarrow as pa
 
-    found = re.search(r"In CSV column #(\d+):", said)
+    found = re.search(r"In CSV column #(\d+):", str(error))
     if found is None:
-        return False
+        raise error
     name = list(kinds)[int(found.group(1))]
     if kinds[name] == pa.string():
-        raise no_text(name, path)
+        raise no_text(name, file)
     order = _order()
-    kinds[name] = order[order.index(kinds[name]) + 1] if kinds[name] in order else pa.string()
-    return True
+    place = order.index(kinds[name]) + 1 if kinds[name] in order else -1
+    return {**kinds, name: order[place]}
 
 
-def _written(job: Job, kinds: Mapping[str, Any], texts: set[str]) -> set[str]:
-    """Write a file with columns of some types; return those that turn out to be padded numbers.
+def _written(plan: Plan, target: Path) -> set[str]:
+    """Write a file, and return which columns are whole numbers with zeros before them.
 
-    Beside a key of numbers stands how it is spelt, for `_as_read` to choose, and beside times of
-    databases their offset.
+    What is found to be text only now is not written to its end, but read again.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
-    numbers = [name for name, kind in kinds.items() if is_plain_number(kind, name in job.keys)]
-    spelt_keys = [name for name in numbers if name in job.keys and name not in texts]
-    timed = [name for name in job.texts.reading.with_offset if is_zoned(kinds.get(name))]
-    dates = [name for name in job.texts.reading.converted if name in kinds]
-    own = dict.fromkeys(texts, pa.string()) | dict.fromkeys(job.marked, pa.float64())
-    own |= dict.fromkeys(dates, pa.timestamp("us"))
-    schema = pa.schema(
-        list({**kinds, **own}.items())
-        + [(SPELT + name, pa.string()) for name in spelt_keys]
-        + [(OFFSET + name, pa.int64()) for name in timed]
-    )
+    clock, schema = plan.texts.reading.clock, plan.stored()
     found: set[str] = set()
-    with pq.ParquetWriter(job.target, schema) as writer:
-        for batch, spelling in _batches(job, kinds, [*numbers, *timed]):
+    with pq.ParquetWriter(target, schema) as writer:
+        for batch, spelling in _batches(plan):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            for name in numbers:
+            for name in plan.numbers:
                 spelt = pc.utf8_trim_whitespace(spelling[name])
-                if name in texts:
+                if name in plan.keys:
+                    columns[NUMBER + name] = columns[name]
+                if name in plan.keys or name in plan.spelt:
                     columns[name] = spelt
-                elif padded(spelt):
+                if padded(spelt):
                     found.add(name)
-                if name in spelt_keys:
-                    columns[SPELT + name] = spelt
-            for name in timed:
-                offsets = with_offsets(spelling[name])
-                columns[OFFSET + name] = pa.array(
-                    np.zeros(len(batch), dtype=np.int64) if offsets is None else offsets[1]
+            for name in plan.timed:
+                written = with_offsets(spelling[name])
+                moments = columns[name].cast(pa.timestamp("us", "UTC"), safe=False)
+                columns[SHOWN + name] = (
+                    moments.cast("timestamp[us]") if written is None else written[0]
                 )
-            for name in job.marked:
-                columns[name] = job.texts.marks.numbers(columns[name])
-            for name in dates:
+            for name in plan.marked:
+                columns[name] = plan.texts.marks.numbers(columns[name])
+            for name in plan.dates:
                 key = Key(name, pa.chunked_array([columns[name]]))
                 columns[name] = (
-                    job.texts.reading.clock.converted(key).column.combine_chunks()
+                    clock.converted(key).column.combine_chunks()
                     if columns[name].null_count < len(columns[name])
                     else pa.nulls(len(columns[name]), pa.timestamp("us"))
                 )
-            if not found:
+            if found <= {*plan.keys, *plan.spelt}:
                 arrays = [columns[name] for name in schema.names]
                 writer.write_batch(pa.record_batch(arrays, schema=schema))
     return found
 
 
-def _batches(job: Job, kinds: Mapping[str, Any], spelt: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+def _batches(plan: Plan) -> Iterator[tuple[Any, Any]]:
     """Yield the records block by block, and beside them some columns as they are spelt."""
     import pyarrow as pa
 
-    with job.form.opened(job.path, list(kinds), kinds, BLOCK) as reader:
+    spelt = [*plan.numbers, *plan.timed]
+    with plan.form.opened(plan.path, list(plan.kinds), plan.kinds, BLOCK) as reader:
         if not spelt:
             yield from ((batch, None) for batch in reader)
             return
         text = dict.fromkeys(spelt, pa.string())
-        with job.form.opened(job.path, spelt, text, BLOCK) as spellings:
+        with plan.form.opened(plan.path, spelt, text, BLOCK) as spellings:
             yield from zip(reader, spellings, strict=True)
-
-
-def _as_read(target: Path) -> pa.Schema:
-    """Return the columns of a file that was written; keys that numbers would merge become text."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    whole = pq.read_schema(target)
-    kinds = dict(_kinds(_shown(whole)))
-    merged = [
-        name for name in kinds if SPELT + name in whole.names and _merges(target, name, kinds[name])
-    ]
-    if not merged:
-        return pa.schema(kinds.items())
-    schema = pa.schema(kinds | dict.fromkeys(merged, pa.string()))
-    offsets = [field for field in whole if field.name.startswith(OFFSET)]
-    held = pa.schema([*schema, *offsets])
-    part = target.with_suffix(".part")
-    with pq.ParquetFile(target) as file, pq.ParquetWriter(part, held) as writer:
-        for batch in file.iter_batches():
-            columns = [batch[SPELT + n if n in merged else n] for n in held.names]
-            writer.write_batch(pa.record_batch(columns, schema=held))
-    part.replace(target)
-    return schema
 
 
 def _merges(target: Path, name: str, kind: pa.DataType) -> bool:
@@ -425,7 +371,7 @@ def _merges(target: Path, name: str, kind: pa.DataType) -> bool:
     import duckdb
     import pyarrow as pa
 
-    number, text = (f'"{each.replace(chr(34), chr(34) * 2)}"' for each in (name, SPELT + name))
+    text, number = (f'"{each.replace(chr(34), chr(34) * 2)}"' for each in (name, NUMBER + name))
     asked = f"count(distinct {number}) < count(distinct {text})"
     if pa.types.is_floating(kind):
         asked += f", max(abs({number}))"

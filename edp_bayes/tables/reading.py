@@ -133,12 +133,7 @@ class Form:
         """Return a reader of a file block by block; only an empty field is missing."""
         from pyarrow import csv as arrow
 
-        return arrow.open_csv(
-            path,
-            read_options=arrow.ReadOptions(encoding=self.encoding, block_size=block),
-            parse_options=arrow.ParseOptions(delimiter=self.separator),
-            convert_options=_converting(columns, types),
-        )
+        return arrow.open_csv(path, **self._options(columns, types, block))
 
     def read(
         self,
@@ -149,29 +144,32 @@ class Form:
         """Return a file as a table; only an empty field is missing."""
         from pyarrow import csv as arrow
 
-        return arrow.read_csv(
-            path,
-            read_options=arrow.ReadOptions(encoding=self.encoding),
-            parse_options=arrow.ParseOptions(delimiter=self.separator),
-            convert_options=_converting(columns, types),
-        )
+        return arrow.read_csv(path, **self._options(columns, types))
+
+    def _options(
+        self,
+        columns: Sequence[str] | None,
+        types: Mapping[str, Any] | None,
+        block: int | None = None,
+    ) -> dict[str, Any]:
+        from pyarrow import csv as arrow
+
+        return {
+            "read_options": arrow.ReadOptions(encoding=self.encoding, block_size=block),
+            "parse_options": arrow.ParseOptions(delimiter=self.separator),
+            # A key that reads "NA" or "null" is a key.
+            "convert_options": arrow.ConvertOptions(
+                null_values=[""],
+                strings_can_be_null=True,
+                include_columns=None if columns is None else list(columns),
+                column_types=dict(types or {}),
+            ),
+        }
 
     def names(self, path: str | Path) -> list[str]:
         """Return the names of a file's columns."""
         with self.opened(path) as reader:
             return list(reader.schema.names)
-
-
-def _converting(columns: Sequence[str] | None, types: Mapping[str, Any] | None) -> Any:
-    from pyarrow import csv as arrow
-
-    # A key that reads "NA" or "null" is a key.
-    return arrow.ConvertOptions(
-        null_values=[""],
-        strings_can_be_null=True,
-        include_columns=None if columns is None else list(columns),
-        column_types=dict(types or {}),
-    )
 
 
 def form_of(path: str | Path, reading: Reading) -> Form:

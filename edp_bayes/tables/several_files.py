@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +23,6 @@ __all__ = [
     "TEXT",
     "dataset_of",
     "is_several",
-    "load_texts",
     "matches",
     "require_agreement",
 ]
@@ -141,21 +140,6 @@ def dataset_of(source: Any) -> Found:
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(f"cannot read {name}: {error}") from None
     return Found(name, whole, filesystem, lacking)
-
-
-def load_texts(tables: Iterable[tuple[str, pa.Table]], keys: Sequence[str], name: str) -> pa.Table:
-    """Return CSV files as one table; keys that are numbers in one file and text in another as text.
-
-    Raises
-    ------
-    InvalidInputError
-        If the files have other columns, or a column other types.
-    """
-    import pyarrow as pa
-
-    found = list(tables)
-    require_agreement([(path, table.schema) for path, table in found], keys, name)
-    return pa.concat_tables([table for _, table in found], promote_options="permissive")
 
 
 def require_agreement(

@@ -24,6 +24,7 @@ from edp_bayes.utils.leftovers import Folder
 
 if TYPE_CHECKING:
     import narwhals as nw
+    import pyarrow.dataset as ds
     from narwhals.stable.v2 import LazyFrame
 
 UNEVEN = (
@@ -205,25 +206,29 @@ def _open_several(source: Any, keys: Sequence[str], reading: Reading) -> Table:
     if isinstance(found, list):
         return _open_texts(Texts(found, keys, name, reading, partial(_locally, system)), system)
     _refuse_text(reading, "Parquet")
+    local = system is None and not isinstance(source, ds.Dataset)
+    plain = local and pq.read_schema(found.files[0]).equals(found.schema)
+    return replace(_open_parquet(name, found, reading, whole_files=plain), lacking=lacking)
+
+
+def _open_parquet(
+    name: str | Path, found: ds.Dataset, reading: Reading, *, whole_files: bool
+) -> Table:
+    """Return the table in a data set of Parquet files, which may stand for files as they are."""
 
     def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:
         chosen = None if names is None else list(names)
         return _eager(_reading(name, lambda: found.to_table(columns=chosen)), names)
 
     columns = tuple(found.schema.names)
-    local = system is None and not isinstance(source, ds.Dataset)
-    plain = local and pq.read_schema(found.files[0]).equals(found.schema)
     zone = reading.clock.time_zone
-    engine = _reading(name, lambda: in_engine(found, whole_files=plain, time_zone=zone))
-    return Table(columns, read, False, *engine, lacking)
+    engine = _reading(name, lambda: in_engine(found, whole_files=whole_files, time_zone=zone))
+    return Table(columns, read, False, *engine)
 
 
 def _open_texts(texts: Texts, system: Any = None) -> Table:
     """Return the table in one text file or several."""
-    columns = texts.columns
-    doubled = [column for column in columns if columns.count(column) > 1]
-    if doubled:
-        raise InvalidInputError(f"{texts.name} has more than one column {doubled[0]!r}")
+    columns = _distinct(texts.columns, texts.name)
     engine = grouped_texts(texts, system)
     unclear = {} if engine.lazy is None else texts.found_unclear
     return Table(
@@ -245,8 +250,10 @@ def _eager(table: Any, names: Sequence[str] | None) -> nw.DataFrame[Any]:
     return nw.from_native(table.to_pandas() if names is None else table, eager_only=True)
 
 
-def _remote[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
-    """Return what is found of a CSV file of a file system, copied to this machine meanwhile."""
+def _locally[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
+    """Return what is found of a text file, copied to this machine meanwhile if it is elsewhere."""
+    if system is None:
+        return _reading(path, lambda: action(Path(path)))
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / Path(path).name
         try:
@@ -254,13 +261,6 @@ def _remote[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
         except OSError as error:
             raise InvalidInputError(f"cannot read {path}: {error}") from None
         return _reading(copy, lambda: action(copy))
-
-
-def _locally[T](system: Any, path: str, action: Callable[[Path], T]) -> T:
-    """Return what is found of a CSV file, wherever it is."""
-    if system is not None:
-        return _remote(system, path, action)
-    return _reading(path, lambda: action(Path(path)))
 
 
 def _open_file(path: Path, keys: Sequence[str], reading: Reading) -> Table:
@@ -274,17 +274,7 @@ def _open_file(path: Path, keys: Sequence[str], reading: Reading) -> Table:
     if not name.endswith(PARQUET):
         return _open_texts(Texts([str(path)], keys, str(path), reading, partial(_locally, None)))
     _refuse_text(reading, path)
-
-    def read(names: Sequence[str] | None) -> nw.DataFrame[Any]:
-        return _eager(_reading(path, lambda: _load_parquet(path, names)), names)
-
-    columns = _reading(path, lambda: _parquet_schema(path))
-    doubled = [column for column in columns if columns.count(column) > 1]
-    if doubled:
-        raise InvalidInputError(f"{path} has more than one column {doubled[0]!r}")
-    zone = reading.clock.time_zone
-    engine = _reading(path, lambda: in_engine(_dataset(path), whole_files=True, time_zone=zone))
-    return Table(tuple(columns), read, False, *engine)
+    return _open_parquet(path, _reading(path, lambda: _dataset(path)), reading, whole_files=True)
 
 
 def _reading[T](place: str | Path, action: Callable[[], T]) -> T:
@@ -317,21 +307,18 @@ def _system_words(path: Path, error: OSError) -> str:
     return f"it is not a whole {kind} file"
 
 
-def _parquet_schema(path: Path) -> list[str]:
-    import pyarrow.parquet as pq
+def _distinct(columns: Sequence[str], name: str | Path) -> tuple[str, ...]:
+    """Return names of columns, refusing one that stands there twice."""
+    doubled = [column for column in columns if columns.count(column) > 1]
+    if doubled:
+        raise InvalidInputError(f"{name} has more than one column {doubled[0]!r}")
+    return tuple(columns)
 
-    return list(pq.read_schema(path).names)
 
-
-def _dataset(path: Path) -> Any:
+def _dataset(path: Path) -> ds.Dataset:
+    """Return a file as a data set, in which the name of its folder is no column."""
     import pyarrow.dataset as ds
-
-    return ds.dataset(str(path), format="parquet")
-
-
-def _load_parquet(path: Path, names: Sequence[str] | None) -> Any:
     import pyarrow.parquet as pq
 
-    # The plain file reader: the data set reader would turn a folder's name into a column.
-    with pq.ParquetFile(path) as file:
-        return file.read(columns=None if names is None else list(names))
+    _distinct(pq.read_schema(path).names, path)  # What else is wrong with a file is said here, too.
+    return ds.dataset(str(path), format="parquet")

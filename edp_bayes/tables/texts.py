@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edp_bayes.exceptions import InvalidInputError
 from edp_bayes.tables.arrow_columns import beyond_floats, padded
 from edp_bayes.tables.clocks import with_offsets
 from edp_bayes.tables.marks import NO_NUMBERS, Marks, Shown, decide, shown
 from edp_bayes.tables.reading import Form, Reading, form_of
-from edp_bayes.tables.several_files import load_texts
+from edp_bayes.tables.several_files import require_agreement
 
-__all__ = ["Texts", "is_plain_number", "is_zoned", "may_be_numbers", "no_text"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FIRST", "Texts", "no_text"]
 
 
 FIRST = 64  # values that tell text from numbers
@@ -59,12 +62,9 @@ class Texts:
             self._forms[file] = form_of(path, self.reading)
         return self._forms[file]
 
-    def form_of_known(self, file: str) -> Form:
-        """Return what separates the values of a file that was read before."""
-        return self._forms[file]
-
     def load(self, names: Sequence[str] | None) -> Any:
         """Return some columns of all files, or all."""
+        import pyarrow as pa
 
         def load_one(file: str) -> Any:
             return self.locally(file, lambda path: self._load_one(file, path, names))
@@ -72,9 +72,10 @@ class Texts:
         if len(self.files) == 1:
             table = load_one(self.files[0])
         else:
-            table = load_texts(
-                ((file, load_one(file)) for file in self.files), self.keys, self.name
-            )
+            tables = [load_one(file) for file in self.files]
+            found = [(file, one.schema) for file, one in zip(self.files, tables, strict=True)]
+            require_agreement(found, self.keys, self.name)
+            table = pa.concat_tables(tables, promote_options="permissive")
         return self._with_utc(table)
 
     @property
@@ -88,6 +89,35 @@ class Texts:
             return ""
         *most, last = dict.fromkeys(parts)
         return f"Read with {', '.join(most)}{' and ' if most else ''}{last}."
+
+    def kinds(self, schema: pa.Schema, file: str) -> dict[str, pa.DataType]:
+        """Return the types of the columns of a file, refusing one that is no text of its encoding.
+
+        What a format of dates is for is text.
+        """
+        from pyarrow import string, types
+
+        forced = dict.fromkeys(self.reading.as_text, string())
+        kinds = {field.name: forced.get(field.name, field.type) for field in schema}
+        for name, kind in kinds.items():
+            if types.is_binary(kind):
+                raise no_text(name, file)
+        return kinds
+
+    def numbers(self, kinds: Mapping[str, pa.DataType]) -> list[str]:
+        """Return the columns whose spelling decides whether they are numbers."""
+        from pyarrow import types
+
+        return [
+            name
+            for name, kind in kinds.items()
+            if types.is_integer(kind)
+            or (name in self.keys and (types.is_floating(kind) or types.is_boolean(kind)))
+        ]
+
+    def timed(self, kinds: Mapping[str, pa.DataType]) -> list[str]:
+        """Return the columns of times whose offsets are kept."""
+        return [n for n in self.reading.with_offset if getattr(kinds.get(n), "tz", None)]
 
     def suspects(self, kinds: Mapping[str, Any], form: Form) -> list[str]:
         """Return columns that may be numbers with other marks: text, and numbers with points.
@@ -105,26 +135,43 @@ class Texts:
             and (types.is_string(kind) or (types.is_floating(kind) and not plain))
         ]
 
-    def marked(self, names: Sequence[str]) -> list[str]:
-        """Return which of these columns are numbers, by the marks of the table.
+    def marked(
+        self, kinds: Mapping[str, Any], first: Any, form: Form, *, refuse: bool = False
+    ) -> list[str]:
+        """Return which columns are numbers by the marks of the table, as all files show.
+
+        Parameters
+        ----------
+        kinds : mapping of str to DataType
+            Types by which they were read.
+        first : pyarrow.Table or RecordBatch
+            The first records, which tell what is no number.
+        form : Form
+            What is between the values.
+        refuse : bool
+            Whether to refuse those that may be read in two ways, instead of leaving them text.
 
         Raises
         ------
         InvalidInputError
-            If one may be read in two ways.
+            If one may be read in two ways, and such are refused.
         """
+        from pyarrow import types
+
+        suspects = [
+            name
+            for name in self.suspects(kinds, form)
+            if types.is_floating(kinds[name]) or shown(first[name].slice(0, FIRST)) != NO_NUMBERS
+        ]
+        if not suspects:
+            return []
         marks, found, unclear = self._marks
-        for name in names:
-            if name in unclear:
-                raise InvalidInputError(unclear[name])
-        chosen = [name for name in names if marks.fit(found[name])]
+        doubtful = [name for name in suspects if name in unclear]
+        if refuse and doubtful:
+            raise InvalidInputError(unclear[doubtful[0]])
+        chosen = [n for n in suspects if n not in unclear and marks.fit(found[n])]
         self._used.update(chosen)
         return chosen
-
-    @property
-    def unclear(self) -> dict[str, str]:
-        """Why columns cannot be read, by their names; all files are looked at."""
-        return self._marks[2]
 
     @property
     def found_unclear(self) -> dict[str, str]:
@@ -183,18 +230,9 @@ class Texts:
                 f"{file} has no column {lacking!r}, as other files have; its columns are "
                 f"{', '.join(columns)}"
             ) from None
-        kinds = {field.name: field.type for field in table.schema}
-        for name, kind in kinds.items():
-            if pa.types.is_binary(kind):
-                raise no_text(name, file)
-        timed = [name for name in self.reading.with_offset if is_zoned(kinds.get(name))]
-        numbers = [name for name, kind in kinds.items() if is_plain_number(kind, name in self.keys)]
-        suspects = [
-            name
-            for name in self.suspects(kinds, form)
-            if pa.types.is_floating(kinds[name]) or may_be_numbers(table[name])
-        ]
-        marked = self.marked(suspects) if suspects else []
+        kinds = self.kinds(table.schema, file)
+        numbers, timed = self.numbers(kinds), self.timed(kinds)
+        marked = self.marked(kinds, table, form, refuse=True)
         if numbers or timed or marked:
             spelt = [*numbers, *timed, *marked]
             text = form.read(path, spelt, dict.fromkeys(spelt, pa.string()))
@@ -226,25 +264,6 @@ class Texts:
                         except pa.ArrowInvalid:
                             continue
         return table
-
-
-def may_be_numbers(column: Any) -> bool:
-    """Return whether the first values of text are numbers, with any marks."""
-    return shown(column.slice(0, FIRST)) != NO_NUMBERS
-
-
-def is_plain_number(kind: Any, key: bool) -> bool:
-    """Return whether the spelling of a column decides whether it is one of numbers."""
-    from pyarrow import types
-
-    return types.is_integer(kind) or (key and (types.is_floating(kind) or types.is_boolean(kind)))
-
-
-def is_zoned(kind: Any) -> bool:
-    """Return whether a column is one of times with a zone."""
-    from pyarrow import types
-
-    return kind is not None and types.is_timestamp(kind) and kind.tz is not None
 
 
 def no_text(name: str, path: str | Path) -> InvalidInputError:
