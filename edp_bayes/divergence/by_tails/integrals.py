@@ -32,7 +32,7 @@ from edp_bayes.divergence.by_tails.columns import (
 )
 from edp_bayes.divergence.by_tails.nodes import MOST_NODES, place
 from edp_bayes.utils.arrays import Array, Index
-from edp_bayes.utils.compiled import ZERO, borrowing, compiled
+from edp_bayes.utils.compiled import ZERO, borrowing, linked
 
 __all__ = ["Levels", "TailWork", "integrate", "new_levels", "tail_work"]
 
@@ -100,7 +100,7 @@ class TailWork(NamedTuple):
     opened: Index
 
 
-@compiled
+@linked
 def tail_work(columns: int, levels: int) -> TailWork:
     """Return the workspace for pairs of so many columns and levels."""
     changes = 512 + 16 * levels
@@ -113,7 +113,7 @@ def tail_work(columns: int, levels: int) -> TailWork:
     )  # fmt: skip
 
 
-@compiled
+@linked
 def new_levels(levels: int) -> Levels:
     """Return so many levels, to be filled in."""
     return Levels(np.empty(levels), np.empty(levels), np.empty(levels), np.empty(levels))
