@@ -41,7 +41,7 @@ Point = tuple[float, float, float]  # with L and its slope there
 HALVINGS = 16
 STACK = 64  # intervals that may wait to be halved
 POLISHING = 60
-CLOSE_ENOUGH = 1e-4  # of an interval: a Newton step after which the next is below rounding
+CLOSE_ENOUGH = 1e-3  # of an interval: after such a Newton step integrals are within rounding
 FLATTEST = 1e-290  # density below which a log ratio is not known
 # Rows of the sign changes: where, between what, the value of L, up or down, the number of its
 # threshold, counted from 0, or from -1 downwards, and the width of the interval between nodes.
