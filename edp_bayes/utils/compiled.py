@@ -14,6 +14,8 @@ import numba
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import types
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
 
@@ -41,6 +43,11 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
     return kept(numba.njit(cache=True, **RULES), function)
 
 
+def linked[F: Callable[..., Any]](function: F) -> F:
+    """Compile a helper as part of what calls it; the interpreter does not, but for tests."""
+    return kept(partial(_inner, cache=True), function)
+
+
 def inlined[F: Callable[..., Any]](function: F) -> F:
     """Compile a formula into whatever calls it, so that loops around it can become vectors."""
     return kept(partial(_inner, cache=True, forceinline=True), function)
@@ -59,8 +66,38 @@ def generic[F: Callable[..., Any]](function: F) -> F:
     return _inner(function, _nrt=False)
 
 
+class Linked(JITCodeLibrary):  # type: ignore[misc]
+    """Code that is only ever linked into a caller: optimised, and never made machine code alone."""
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> Any:
+        """Return what is kept on disk: there is no machine code."""
+        return self.serialize_using_bitcode()
+
+
+class LinkedCompiler(Compiler):  # type: ignore[misc]
+    """Numba's compiler, for functions that are only linked into others."""
+
+    def define_pipelines(self) -> Any:
+        """Say before Numba's own steps where the code goes, and that nothing enters it."""
+        state = self.state
+        state.library = Linked(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        return super().define_pipelines()
+
+
 class Inner(CPUDispatcher):  # type: ignore[misc]
     """A compiled function for compiled callers; another caller's first call compiles one for it."""
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep a compiled version, under a name in the place of an entry where it has none."""
+        if cres.entry_point is None:
+            cres = cres._replace(entry_point=object())
+            cres.target_context.insert_user_function(cres.entry_point, cres.fndesc, [cres.library])
+        self.overloads[tuple(cres.signature.args)] = cres
 
     @cached_property
     def _caller(self) -> Callable[..., Any]:
@@ -74,7 +111,9 @@ class Inner(CPUDispatcher):  # type: ignore[misc]
 
 def _inner[F: Callable[..., Any]](function: F, **options: Any) -> F:
     """Compile a function without an entry for the interpreter, a seventh of the compilation."""
-    made = numba.njit(no_cpython_wrapper=True, **RULES, **options)(function)
+    made = numba.njit(no_cpython_wrapper=True, pipeline_class=LinkedCompiler, **RULES, **options)(
+        function
+    )
     made.__class__ = Inner
     return cast(F, made)
 

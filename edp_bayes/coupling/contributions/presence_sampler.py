@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edp_bayes.coupling.curves.one_answer import moments_without
-from edp_bayes.utils.compiled import borrowing, compiled, decay
+from edp_bayes.utils.compiled import borrowing, compiled, decay, linked
 
 __all__ = [
     "PRESENCES",
@@ -195,7 +195,7 @@ def _without(base, k, share, contribution):  # type: ignore[no-untyped-def]
     return m, math.sqrt(variance / unit + noise)
 
 
-@compiled
+@linked
 def _walk(  # type: ignore[no-untyped-def]
     rng, base, places, seen, known, second, contribution, probability, without, mass
 ):

@@ -48,7 +48,7 @@ from edp_bayes.divergence.near_pair.close import (
 from edp_bayes.divergence.near_pair.nodes import MOST_NODES, place_nodes
 from edp_bayes.divergence.near_pair.safety import is_safe, safety_tables, tabulate_shares
 from edp_bayes.utils.arrays import Array
-from edp_bayes.utils.compiled import ZERO, borrowing, compiled, in_threads
+from edp_bayes.utils.compiled import ZERO, borrowing, compiled, in_threads, linked
 
 __all__ = [
     "coupled_curves",
@@ -100,10 +100,16 @@ def coupled_curves(
     """
     wide = base.copy()
     wide[:, 2] = np.hypot(base[:, 2], noise_scale)
-    in_threads(
-        _draws, len(base), base, wide, contributions.moves, float(noise_scale),
-        np.expm1(by_draw(epsilon, len(base))), float(floor), out, close,
+    arguments = (
+        base, wide, contributions.moves, float(noise_scale), np.expm1(by_draw(epsilon, len(base))),
+        float(floor), out, close,
     )  # fmt: skip
+    # What would serve nobody is not compiled: of a first, small audit compilation is most.
+    first = contributions.presence[..., 0] == 1.0
+    if (contributions.presence[first] == 1.0).all(axis=-1).any():  # somebody is always present
+        in_threads(_images, len(base), *arguments)
+    if not close.all():
+        in_threads(_draws, len(base), *arguments)
 
 
 def pair_components(
@@ -217,7 +223,7 @@ def _all_pairs(first, last, base, rho, a, b, tau2, unit, out):  # type: ignore[n
         given_and_without(base[j], rho[j], a[j], b[j], tau2[j], unit, 0.0, out[j, 0], out[j, 1])
 
 
-@compiled
+@linked
 def given_and_without(base, rho, a, b, tau2, unit, noise, given, without):  # type: ignore[no-untyped-def]
     """Take the contribution a + b rest + tau e out of every component.
 
@@ -272,7 +278,7 @@ def own_variance(tau2, variance, here):  # type: ignore[no-untyped-def]
     return min(tau2, LARGEST_SHARE * variance / here)
 
 
-@compiled
+@linked
 def _narrowest(base):  # type: ignore[no-untyped-def]
     """Return the smallest variance of a component that weighs anything."""
     least = np.inf
@@ -282,7 +288,7 @@ def _narrowest(base):  # type: ignore[no-untyped-def]
     return least
 
 
-@compiled
+@linked
 def relative_presence(rho, share):  # type: ignore[no-untyped-def]
     """Fill in presence relative to the largest, and return that."""
     largest = rho.max()
@@ -291,7 +297,7 @@ def relative_presence(rho, share):  # type: ignore[no-untyped-def]
     return largest
 
 
-@compiled
+@linked
 def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
     """Return q / g - 1 below which p > exp(eps) q, and above which q > exp(eps) p.
 
@@ -300,6 +306,42 @@ def _thresholds(rho, growth):  # type: ignore[no-untyped-def]
     """
     kept = rho - growth * (1.0 - rho)
     return -growth / (rho + growth), growth / kept if kept > 0.0 else np.inf
+
+
+@compiled
+def _images(first, last, base, wide, moves, noise, growths, floor, out, close):  # type: ignore[no-untyped-def]
+    """Fill in the curves of those always present, where q is an affine image that is near p.
+
+    Arguments are those of `_draws`. q has variance taken away, see `divergence.near_pair.affine`.
+    """
+    rho, a, b, tau2 = moves
+    levels = growths.shape[1]
+    work, nodes, total = image_workspace(levels), np.empty((2, MOST_NODES)), np.empty((2, levels))
+    for s in range(first, last):
+        growth = growths[s]
+        low = -growth / (1.0 + growth)  # q / p - 1 at p = exp(eps) q
+        count = place_nodes(wide[s], nodes)
+        if count == 0:
+            continue
+        narrowest = _narrowest(base[s])
+        tabulated = False
+        for i in range(rho.shape[1]):
+            if close[s, i] or rho[s, i].min() < 1.0 or tau2[s, i] > LARGEST_SHARE * narrowest:
+                continue
+            if not tabulated:
+                tabulate(wide[s], nodes, count, work, floor)
+                tabulated = True
+            # The noise is not part of the response that the individual leaves: with v_k
+            # of wide, (v_k - noise^2 - tau2) / (1 + b)^2 + noise^2 = (v_k - lost) / (1 + b)^2.
+            lost = tau2[s, i] - noise * noise * b[s, i] * (2.0 + b[s, i])
+            if is_negligible(nodes, count, a[s, i], b[s, i], lost, low[0], growth[0], work):
+                close[s, i] = True
+            elif growth[-1] <= MOST_GROWTH and image_integrals(
+                nodes, count, a[s, i], b[s, i], lost, low, growth, work, total
+            ):
+                close[s, i] = True
+                for e in range(levels):
+                    out[s, i, e] = max(total[0, e], total[1, e], 0.0)
 
 
 @compiled
@@ -313,7 +355,7 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
     """
     rho, a, b, tau2 = moves
     size, levels = base.shape[2], growths.shape[1]
-    image_work, alone = image_workspace(levels), np.empty(size)
+    alone = np.empty(size)
     nodes, total = np.empty((2, MOST_NODES)), np.empty((2, levels))
     safety = safety_tables(size)
     given, without = np.empty((2, size)), np.empty((2, size))
@@ -323,36 +365,11 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
     reach = math.sqrt(-2.0 * math.log(negligible))
     for s in range(first, last):
         growth = growths[s]
-        # q / p - 1 at p = exp(eps) q, of those always present
-        always_low = -growth / (1.0 + growth)
         accurate = growth[-1] <= MOST_GROWTH
-        count = place_nodes(wide[s], nodes)
-        narrowest = _narrowest(base[s])
-        tabulated = known = False
+        placed, count = False, ZERO
         for i in range(rho.shape[1]):
             if close[s, i]:
                 continue
-            always = rho[s, i].min() == 1.0
-            # q is an affine image of p with variance taken away: see `divergence.near_pair.affine`
-            if always and count > 0 and tau2[s, i] <= LARGEST_SHARE * narrowest:
-                if not tabulated:
-                    tabulate(wide[s], nodes, count, image_work, floor)
-                    tabulated = True
-                # The noise is not part of the response that the individual leaves: with v_k
-                # of wide, (v_k - noise^2 - tau2) / (1 + b)^2 + noise^2 = (v_k - lost) / (1 + b)^2.
-                lost = tau2[s, i] - noise * noise * b[s, i] * (2.0 + b[s, i])
-                if is_negligible(
-                    nodes, count, a[s, i], b[s, i], lost, always_low[0], growth[0], image_work
-                ):
-                    close[s, i] = True
-                    continue
-                if accurate and image_integrals(
-                    nodes, count, a[s, i], b[s, i], lost, always_low, growth, image_work, total
-                ):
-                    close[s, i] = True
-                    for e in range(levels):
-                        out[s, i, e] = max(total[0, e], total[1, e], 0.0)
-                    continue
             given_and_without(
                 base[s], rho[s, i], a[s, i], b[s, i], tau2[s, i], 1.0, noise * noise, given, without
             )
@@ -367,12 +384,13 @@ def _draws(first, last, base, wide, moves, noise, growths, floor, out, close):  
             # In logarithms, elsewhere.
             if not accurate or _is_uneven(wide[s], given, without):
                 continue
-            if count > 0 and not known:
-                tabulate_shares(wide[s], nodes, count, safety)
-                known = True
+            if not placed:
+                placed, count = True, place_nodes(wide[s], nodes)
+                if count > 0:
+                    tabulate_shares(wide[s], nodes, count, safety)
             present = relative_presence(rho[s, i], share)
             # the risk is zero where this holds; it is for components that are near their own
-            if known and are_close(wide[s], given, without):
+            if count > 0 and are_close(wide[s], given, without):
                 low, high = _thresholds(present, growth[0])
                 if is_safe(wide[s], given, without, share, low, high, safety):
                     close[s, i] = True

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from edp_bayes.divergence.any_pair.evaluators import D_SLOPE, P_SLOPE, Q_SLOPE, D, P, Q
 from edp_bayes.utils.arrays import Array, Index
-from edp_bayes.utils.compiled import ZERO, borrowing, compiled
+from edp_bayes.utils.compiled import ZERO, borrowing, compiled, linked
 
 __all__ = [
     "STACK",
@@ -169,7 +169,7 @@ def resolve(cell: Workspace, middle: float, start: Point, end: Point, found: int
     return found
 
 
-@compiled
+@linked
 def wait(stack: Array, size: int, start: Point, end: Point, depth: float) -> int:
     """Put an interval on the stack."""
     for i in range(3):
@@ -196,7 +196,7 @@ def crossings(
     return found
 
 
-@compiled
+@linked
 def inverse_hermite(start: Point, end: Point, target: float) -> float:
     """Solve the cubic with these end values and slopes for target."""
     (x0, s0, m0), (x1, s1, m1) = start, end

@@ -20,7 +20,7 @@ import math
 from edp_bayes.divergence.any_pair.components import NORMAL_LAPLACE
 from edp_bayes.divergence.any_pair.evaluators import expm1_series
 from edp_bayes.utils.arrays import Array
-from edp_bayes.utils.compiled import ZERO, borrowing, decay, inlined, mills_ratio, upper_tail
+from edp_bayes.utils.compiled import ZERO, borrowing, decay, inlined, mills_ratio
 
 __all__ = [
     "COLUMN",
@@ -404,7 +404,7 @@ def _one_sided(z: float, ratio: float, peak: float) -> float:
 @inlined
 def _in_two_parts(z: float) -> tuple[float, float]:
     """Return the smaller tail, with its sign, and the step whose sum is Phi(z)."""
-    tail = upper_tail(abs(z))
+    tail = decay(0.5 * z * z)[0] * mills_ratio(abs(z))
     return (-tail if z > 0.0 else tail), (1.0 if z > 0.0 else 0.0)
 
 
@@ -413,7 +413,7 @@ def _hermite_sum(z: float, h: float) -> float:
     """sum_n h^n He_{n-1}(-z) / n!, by He_n(y) = y He_{n-1}(y) - (n - 1) He_{n-2}(y)."""
     before, now, total = 0.0, h, h
     for n in range(1, SERIES_TERMS):
-        new = h / (n + 1.0) * (-z * now - h * ((n - 1.0) / n) * before)
+        new = h * (1.0 / (n + 1.0)) * (-z * now - h * ((n - 1.0) / n) * before)  # no divisions
         before, now = now, new
         total += new
     return total

@@ -32,7 +32,7 @@ from edp_bayes.divergence.by_tails.columns import (
 )
 from edp_bayes.divergence.by_tails.nodes import MOST_NODES, place
 from edp_bayes.utils.arrays import Array, Index
-from edp_bayes.utils.compiled import ZERO, borrowing, compiled
+from edp_bayes.utils.compiled import ZERO, borrowing, linked
 
 __all__ = ["Levels", "TailWork", "integrate", "new_levels", "tail_work"]
 
@@ -41,7 +41,7 @@ Point = tuple[float, float, float]  # with L and its slope there
 HALVINGS = 16
 STACK = 64  # intervals that may wait to be halved
 POLISHING = 60
-CLOSE_ENOUGH = 1e-4  # of an interval: a Newton step after which the next is below rounding
+CLOSE_ENOUGH = 1e-3  # of an interval: after such a Newton step integrals are within rounding
 FLATTEST = 1e-290  # density below which a log ratio is not known
 # Rows of the sign changes: where, between what, the value of L, up or down, the number of its
 # threshold, counted from 0, or from -1 downwards, and the width of the interval between nodes.
@@ -100,7 +100,7 @@ class TailWork(NamedTuple):
     opened: Index
 
 
-@compiled
+@linked
 def tail_work(columns: int, levels: int) -> TailWork:
     """Return the workspace for pairs of so many columns and levels."""
     changes = 512 + 16 * levels
@@ -113,7 +113,7 @@ def tail_work(columns: int, levels: int) -> TailWork:
     )  # fmt: skip
 
 
-@compiled
+@linked
 def new_levels(levels: int) -> Levels:
     """Return so many levels, to be filled in."""
     return Levels(np.empty(levels), np.empty(levels), np.empty(levels), np.empty(levels))

@@ -20,7 +20,7 @@ import numpy as np
 
 from edp_bayes.divergence.near_pair.nodes import MOST_NODES, span
 from edp_bayes.divergence.near_pair.sweep import sweep
-from edp_bayes.utils.compiled import borrowing, compiled
+from edp_bayes.utils.compiled import borrowing, linked
 
 __all__ = ["image_integrals", "image_workspace", "is_negligible", "tabulate"]
 
@@ -41,7 +41,7 @@ ROWS = 6
 S, SLOPE, MOVE, SPREAD, BEFORE, NOW = (np.uint64(row * MOST_NODES) for row in range(ROWS))
 
 
-@compiled
+@linked
 def image_workspace(levels):  # type: ignore[no-untyped-def]
     """Return what the functions below write to, for one thread.
 
@@ -61,7 +61,7 @@ def image_workspace(levels):  # type: ignore[no-untyped-def]
     )
 
 
-@compiled
+@linked
 def tabulate(base, nodes, count, work, floor):  # type: ignore[no-untyped-def]
     """Fill in p^(m) h^m / m! and the tails of p at the nodes, component by component.
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from edp_bayes.utils.compiled import borrowing, compiled
+from edp_bayes.utils.compiled import borrowing, linked
 
 __all__ = ["FARTHEST", "MOST_NODES", "place_nodes", "span"]
 
@@ -16,7 +16,7 @@ MOST_NODES = 2048
 FARTHEST = 10.0  # standard deviations: a component farther away adds nothing to a node
 
 
-@compiled
+@linked
 def place_nodes(base, nodes, step=STEP, negligible=NEGLIGIBLE):  # type: ignore[no-untyped-def]
     """Fill nodes (2, MOST_NODES) with points and the steps after them; return their number.
 
@@ -61,7 +61,7 @@ def _within(reach, x):  # type: ignore[no-untyped-def]
     return following
 
 
-@compiled
+@linked
 def span(nodes, count, mu, sd):  # type: ignore[no-untyped-def]
     """Return the first node near a component, and the first one beyond it."""
     first = 0

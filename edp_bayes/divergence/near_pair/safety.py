@@ -19,7 +19,7 @@ import numpy as np
 
 from edp_bayes.divergence.near_pair.close import log_ratio_terms
 from edp_bayes.divergence.near_pair.nodes import FARTHEST
-from edp_bayes.utils.compiled import borrowing, compiled, decay
+from edp_bayes.utils.compiled import borrowing, decay, linked
 
 __all__ = ["is_safe", "safety_tables", "tabulate_shares"]
 
@@ -30,13 +30,13 @@ BETWEEN = 1.05  # how much larger than at the points a ratio may be between them
 ROWS = 7
 
 
-@compiled
+@linked
 def safety_tables(components):  # type: ignore[no-untyped-def]
     """Return what the functions below write to: tables of a draw, and bounds of a pair."""
     return np.empty((components, ROWS, CELLS)), np.empty((3, CELLS))
 
 
-@compiled
+@linked
 def tabulate_shares(base, nodes, count, work):  # type: ignore[no-untyped-def]
     """Fill in the tables of a draw from its (3, K) base and its `count` nodes."""
     tables, size = work[0], base.shape[1]
