@@ -103,6 +103,7 @@ def test_the_largest_risk_alone_is_the_largest_of_all(coupling):
     require_the_largest(coupling)
 
 
+@pytest.mark.full
 def test_so_is_that_of_rounded_answers(rounded):
     require_the_largest(rounded)
 

@@ -70,6 +70,17 @@ def described_by(value):
     return "".join(section(t, "Parameters") + section(t, "Attributes") for t in texts)
 
 
+# Their examples take seconds each.
+SLOW = {
+    "edp_bayes.auditing.planning",
+    "edp_bayes.plots.statistical_privacy",
+    "edp_bayes.releases.composition",
+    "edp_bayes.releases.how_many",
+    "edp_bayes.results.mechanism",
+    "edp_bayes.results.query",
+}
+
+
 @pytest.mark.parametrize("name", ENTRIES)
 def test_a_public_name_describes_itself(name):
     value = ENTRIES[name]
@@ -85,7 +96,9 @@ def test_a_public_name_describes_itself(name):
         assert section(text, "Returns") or by_reference, "does not say what it returns"
 
 
-@pytest.mark.parametrize("module", list(with_examples()))
+@pytest.mark.parametrize(
+    "module", [pytest.param(m, marks=[pytest.mark.full] * (m in SLOW)) for m in with_examples()]
+)
 @pytest.mark.filterwarnings("ignore::edp_bayes.EdpBayesWarning")
 def test_examples_run(module):
     outcome = doctest.testmod(importlib.import_module(module), optionflags=FLAGS)

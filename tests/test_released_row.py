@@ -125,6 +125,7 @@ def test_a_test_of_an_answer_that_the_row_does_not_tell_is_none(audit):
     assert float(shown.delta.mean()) > 0.01
 
 
+@pytest.mark.full
 def test_releases_of_rows_compose_to_no_more_than_those_of_whole_answers(audit):
     row = audit.released(rounded_to=STEPS, progressbar=False)
     asked = {"databases": 2, "draws": 5, "keep": 2, "progressbar": False}
@@ -218,6 +219,7 @@ def test_a_risk_with_laplace_noise_is_at_most_what_is_said(shift):
         assert value[k] - true < 0.5 * (without - true)
 
 
+@pytest.mark.full
 def test_the_audit_with_noise_added_is_of_less_than_the_whole(audit):
     noise = {"sum": edp.LaplaceNoise(2.0), "count": edp.LaplaceNoise(1.0)}
     found = audit.released(noise_after=noise, progressbar=False)

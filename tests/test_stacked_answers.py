@@ -92,6 +92,7 @@ def test_a_floor_leaves_the_largest_risk_as_it_is(stacked):
     assert replace(led, floor=None).floor is None
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("adversary", [None, edp.Adversary(trend=True)])
 def test_an_audit_takes_a_stack_of_models(adversary):
     part = joint_responses()

@@ -57,6 +57,7 @@ def test_the_series_gives_the_exact_integrals(seed):
         assert_exact(base, *change, found)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", [3149, 2352, 1220, 273, 3950])
 def test_sign_changes_are_found_closely_enough_where_the_ratio_is_bent(seed):
     # a Newton step fewer is wrong by some 1e-13 here

@@ -164,6 +164,7 @@ def test_a_joint_audit_by_gibbs_sampling_keeps_what_was_drawn(tmp_path):
     np.testing.assert_array_equal(few.delta, audit.delta)
 
 
+@pytest.mark.full
 def test_the_centre_of_several_queries_is_drawn_from_its_own_distribution():
     responses = both()
     fitted = fit_joint(

@@ -46,6 +46,7 @@ def test_every_draw_of_the_coefficients_puts_the_next_response_elsewhere():
     assert hand.shift.std() > 0.01
 
 
+@pytest.mark.full
 def test_the_normal_model_agrees_with_a_state_space_model():
     from statsmodels.tsa.statespace.sarimax import SARIMAX
 
@@ -325,6 +326,7 @@ def test_the_density_is_that_of_one_set_of_residuals(growing):
         )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("growing", [False, True])
 def test_new_regressors_give_new_predictions(growing):
     """Out of sample the response lies where the coefficients put it, in its own units."""

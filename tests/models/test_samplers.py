@@ -198,6 +198,7 @@ def test_every_sampler_draws_the_same_posterior(name):
     assert abs(float(found.delta.mean() - known.delta.mean())) < 0.3 * spread
 
 
+@pytest.mark.full
 def test_the_rests_of_two_individuals_have_random_numbers_of_their_own():
     """Drawn with one seed their errors would go together."""
     rng = np.random.default_rng(1)

@@ -179,6 +179,7 @@ def test_a_sentence_is_text_that_can_be_copied_and_joined():
     assert pickle.loads(pickle.dumps(joined)).parts == joined.parts
 
 
+@pytest.mark.full
 @given(st.text() | st.characters(categories=["Cs", "Cc", "Zl"]))
 @settings(derandomize=True, deadline=None, max_examples=300)
 def test_cleaned_text_can_be_written_and_has_one_line(text):
