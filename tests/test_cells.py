@@ -137,7 +137,6 @@ def test_what_cells_say_together_is_said(found):
     assert moved.everything["kind"].tolist() == ["cell"] * 3 + ["together"]
 
 
-@pytest.mark.full
 def test_individuals_of_several_cells_are_audited_in_all_of_them_together():
     rows = visits()
     twice = rows[rows["who"] == 0].assign(region="west")
