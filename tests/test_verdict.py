@@ -454,7 +454,6 @@ def test_the_first_line_and_the_exit_code_tell_the_verdict(
     assert again.claim in said
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(("target", "code"), [("0.1:0.9", 0), ("0.1:0.0001", 3)])
 def test_a_check_ends_an_audit_in_the_code_of_its_verdict(
     capsys, table, tmp_path, monkeypatch, target, code

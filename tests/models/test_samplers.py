@@ -1,5 +1,6 @@
 """Which library runs NUTS: the one that is named, or what PyMC would take of those installed."""
 
+import importlib
 import sys
 from dataclasses import replace
 from functools import cache
@@ -35,6 +36,7 @@ def two_queries():
 @pytest.fixture
 def without_nutpie(monkeypatch):
     """Simulate an installation without the extra nuts."""
+    importlib.import_module("pymc")  # which looks for nutpie once, and other tests need it
     monkeypatch.setitem(sys.modules, "nutpie", None)
 
     def version(name):
