@@ -114,6 +114,11 @@ def test_the_audit_of_a_row_is_of_less_than_the_whole(audit):
     np.testing.assert_array_less(alone - 1e-12, found.delta)
 
 
+def test_what_was_tried_is_of_the_whole_answers(audit, monkeypatch):
+    monkeypatch.setitem(audit.tree.attrs, "tried", "[]")
+    assert "tried" not in audit.released(rounded_to=STEPS, progressbar=False).tree.attrs
+
+
 def test_a_test_of_an_answer_that_the_row_does_not_tell_is_none(audit):
     """Where the count hides the sum, the sum rounded alone is nothing that is published."""
     options = {"rounded_to": STEPS, "threshold": {"count": 1e6}, "progressbar": False}

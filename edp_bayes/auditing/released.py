@@ -29,8 +29,16 @@ from edp_bayes.utils.arrays import Array, Index
 if TYPE_CHECKING:
     from edp_bayes.auditing.resampled import Bootstrap
     from edp_bayes.coupling.base import Coupling
+    from edp_bayes.distributions.published_row import PublishedRow
 
-__all__ = ["ReleasedCurves", "audit_released", "released", "released_coupling"]
+__all__ = [
+    "ReleasedCurves",
+    "audit_released",
+    "published_tree",
+    "released",
+    "released_coupling",
+    "replaced",
+]
 
 AS_CONTINUOUS = "audit the answers as continuous, responses.replaced(step=None) (--no-step)"
 AT_WORST = "ask for rounded_to= with offset='worst' (--offset worst)"
@@ -299,19 +307,26 @@ def _tree(
         "total_risk": risks.total_risk,
         "total_risk_bound": risks.total_risk_bound,
     }
-    groups["posterior"] = _replaced(posterior, found)
+    groups["posterior"] = replaced(posterior, found)
     below = {name: getattr(tested, name) for name in ("individual_delta", "delta", "total_risk")}
-    groups["lower_bounds"] = _replaced(groups["lower_bounds"], below)
+    groups["lower_bounds"] = replaced(groups["lower_bounds"], below)
     whole = groups.pop("resampled", None)
     shown = bootstrap.draws(coupling, kept, tested.means, epsilon)
     if shown is not None:
         less = shown.of_less(posterior, whole)
         groups["resampled"] = less.dataset(posterior["individual"].to_numpy(), epsilon)
     summaries = {"mean": risks.mean, "sd": risks.deviation, "median": risks.median}
-    groups["individuals"] = _replaced(groups["individuals"], summaries)
+    groups["individuals"] = replaced(groups["individuals"], summaries)
     # the predictive draws, and what rounding or other answers would leave, are of the full answer
     for name in ("new_individual", ROUNDING, OTHER_ANSWERS):
         groups.pop(name, None)
+    return published_tree(audit, groups, published)
+
+
+def published_tree(
+    audit: Audit, groups: dict[str, xr.Dataset], published: Published | PublishedRow
+) -> xr.DataTree:
+    """Return the tree of what is published, of its groups and of an audit of the whole answer."""
     tree = xr.DataTree.from_dict(groups)
     settings = dict(audit.settings)
     settings["released"] = published.record | {"query": settings["query"]}
@@ -322,7 +337,7 @@ def _tree(
     return tree
 
 
-def _replaced(dataset: xr.Dataset, found: dict[str, Any]) -> xr.Dataset:
+def replaced(dataset: xr.Dataset, found: dict[str, Any]) -> xr.Dataset:
     """Return the data set with other numbers in some of its variables."""
     changed = {
         name: (dataset[name].dims, np.asarray(values).reshape(dataset[name].shape))

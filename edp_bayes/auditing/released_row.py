@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from edp_bayes.auditing.evaluation import Risks, evaluate
+from edp_bayes.auditing.released import published_tree, replaced
 from edp_bayes.auditing.single_answers import single_answers
 from edp_bayes.coupling.joint import JointCoupling
 from edp_bayes.coupling.views.published_row import RowCoupling
@@ -115,12 +115,12 @@ def _tree(
         drawn[name] = np.minimum(getattr(risks, name), before.reshape(-1, epsilon.size))
         most = np.minimum(risks.safe(name), raised.reshape(-1, epsilon.size))
         wrong[name] = np.maximum(most - drawn[name], 0.0)
-    groups["posterior"] = _replaced(posterior, drawn)
-    groups["integration_error"] = _replaced(error, wrong)
+    groups["posterior"] = replaced(posterior, drawn)
+    groups["integration_error"] = replaced(error, wrong)
     least = np.maximum(curves[0] - curves[1], 0.0)
     shape = posterior.sizes["chain"], posterior.sizes["draw"]
     tested, shown = single_answers(coupling, shape, places, least, epsilon)
-    groups["lower_bounds"] = _replaced(
+    groups["lower_bounds"] = replaced(
         groups["lower_bounds"],
         {
             "individual_delta": tested,
@@ -131,21 +131,7 @@ def _tree(
     less = shown.of_less(posterior, groups.get("resampled"))
     groups["resampled"] = less.dataset(posterior["individual"].to_numpy(), epsilon)
     summaries = {"mean": risks.mean, "sd": risks.deviation, "median": risks.median}
-    groups["individuals"] = _replaced(
+    groups["individuals"] = replaced(
         groups["individuals"], {**summaries, "integration_error": risks.errors.individual}
     )
-    tree = xr.DataTree.from_dict(groups)
-    settings, published = dict(audit.settings), coupling.published
-    settings["released"] = published.record | {"query": settings["query"]}
-    settings["query"] = f"{settings['query']}, {published.words}"
-    tree.attrs = {**audit.tree.attrs, "settings": json.dumps(settings)}
-    return tree
-
-
-def _replaced(dataset: xr.Dataset, found: dict[str, Any]) -> xr.Dataset:
-    """Return the data set with other numbers in some of its variables."""
-    changed = {
-        name: (dataset[name].dims, np.asarray(values).reshape(dataset[name].shape))
-        for name, values in found.items()
-    }
-    return dataset.assign(changed)
+    return published_tree(audit, groups, coupling.published)
