@@ -54,10 +54,10 @@ def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
         return source
     if audit.joint:
         raise InvalidInputError(
-            "how contributions to several queries carry over to later releases is not bounded, "
-            "since each moves the later answers to all of them, in directions of their own: "
-            "give past='released' to compare with the past as it was released, or audit without "
-            "a past"
+            "no bound is computed of how contributions to several queries carry over to later "
+            "releases, since each moves the later answers to all of them, in directions of their "
+            "own: give past='released' to compare with the past as it was released, or audit "
+            "without a past"
         )
     assert isinstance(source, SingleSource)
     slopes, single = _lags(audit, reach)[chosen], source.coupling

@@ -125,7 +125,7 @@ def compose(
     the coefficients of the lags. With ``past="others"`` the risk is bounded by that of
     contributions as much larger as the carry-over may make them, in every draw
     (`edp_bayes.coupling.views.enlarged`); a warning says by how much. In either case each database
-    is as the one in question. Of several queries together the carry-over is not bounded.
+    is as the one in question. Of several queries together no bound is computed.
 
     Of what is published of an answer (`edp_bayes.released`) the bins compose. Where it is no bin of
     a few, curves are those of an answer that tells more, an upper bound; lower ends are what tests
