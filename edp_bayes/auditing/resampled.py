@@ -153,6 +153,8 @@ class Bootstrap:
     residuals : bool
         Whether answers are fitted, given what an adversary knows: a kernel estimate of residuals
         predicts them too well and is too narrow, so that none chooses sets then.
+    in_part : bool
+        Answers are published in part, as those of a released coupling always are.
 
     References
     ----------
@@ -165,6 +167,7 @@ class Bootstrap:
     settings: SamplerSettings
     databases: int | None = None
     residuals: bool = False
+    in_part: bool = False
 
     @classmethod
     def of(
@@ -206,7 +209,7 @@ class Bootstrap:
         moved = coupling.shift if isinstance(coupling, ReleasedCoupling) else None
         shift = 0.0 if moved is None else float(moved.mean())
         # neither an edge nor a narrow place within a bin is seen
-        within = getattr(coupling, "published", None) is not None
+        within = self.in_part or isinstance(coupling, ReleasedCoupling)
         weights = self._weights()
         own = np.zeros((SAMPLES, len(individuals), epsilon.size))
         last, estimate = None, None  # everybody's answers to one query have one estimate

@@ -85,8 +85,14 @@ class _Answer:
     def bootstrap(self) -> Bootstrap:
         """Return that of the databases; weights are those of every other answer."""
         settings = SamplerSettings(random_seed=self.row.full.seed)
-        n, residuals = self.row.full.responses.n_databases, self.row.shift is not None
-        return Bootstrap(self.answers, n, 1, settings, residuals=residuals)
+        return Bootstrap(
+            self.answers,
+            self.row.full.responses.n_databases,
+            samples=1,
+            settings=settings,
+            residuals=self.row.shift is not None,
+            in_part=self.published is not None,
+        )
 
     def _of(self, mixture: NormalMixture) -> Mixture:
         units, shift = self.row.full.units, self.row.shift

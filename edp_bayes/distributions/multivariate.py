@@ -89,6 +89,11 @@ class NormalMixture(NamedTuple):
         """Number d of responses."""
         return int(self.locations.shape[-1])
 
+    @property
+    def each_covariance(self) -> Array:
+        """Covariances with one for every component, however they broadcast."""
+        return np.broadcast_to(self.covariances, (*self.locations.shape, self.dimensions))
+
     def in_units(self, units: Units) -> NormalMixture:
         """Return the mixture of y = centre + factor z."""
         factor = units.factor
@@ -116,7 +121,7 @@ class NormalMixture(NamedTuple):
     def logpdf(self, y: Array) -> Array:
         """Return the log density at points (n, d), shape (..., n)."""
         found = np.full((*self.weights.shape[:-1], len(y)), -np.inf)
-        covariances = np.broadcast_to(self.covariances, (*self.locations.shape, self.dimensions))
+        covariances = self.each_covariance
         constant = 0.5 * self.dimensions * np.log(2.0 * np.pi)
         with np.errstate(divide="ignore"):
             logs = np.log(self.weights)
@@ -135,9 +140,7 @@ class NormalMixture(NamedTuple):
         edges = np.cumsum(self.weights, axis=-1)
         uniform = rng.random((*lead, size)) * edges[..., -1:]
         chosen = (uniform[..., None] >= edges[..., None, :-1]).sum(axis=-1)
-        factors = _roots(
-            np.broadcast_to(self.covariances, (*self.locations.shape, self.dimensions))
-        )
+        factors = _roots(self.each_covariance)
         place = np.take_along_axis(self.locations, chosen[..., None], axis=-2)
         factor = np.take_along_axis(factors, chosen[..., None, None], axis=-3)
         normal = rng.standard_normal((*lead, size, self.dimensions))

@@ -112,7 +112,7 @@ class SmoothedBootstrap(ShortRepr, OfRounded):
             The query's responses with and without each individual.
         adversary : Adversary, optional
             Who knows nothing. Kernels lie at the responses that were observed, and given what
-            somebody knows at residuals, which move with the coefficients.
+            they know at residuals, which move with the coefficients.
 
         Returns
         -------

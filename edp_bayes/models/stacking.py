@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,12 +27,12 @@ from edp_bayes.utils.sentences import Sentence
 if TYPE_CHECKING:
     import xarray as xr
 
-    from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.models.joint import FittedJoint
-    from edp_bayes.models.regression import InQuestion, Regression
+    from edp_bayes.models.joint_regression import JointRegression
+    from edp_bayes.models.regression import Regression
     from edp_bayes.responses.responses import Responses
 
-__all__ = ["Stacked", "apportioned", "averaged", "chosen", "said_of_members", "statistics"]
+__all__ = ["Stacked", "Weighed"]
 
 
 @dataclass(frozen=True, init=False)
@@ -116,67 +116,109 @@ class Stacked:
 
     def _fit(self, data: Responses | Regression, settings: SamplerSettings) -> FittedModel:
         from edp_bayes.coupling.views.some_draws import stack_couplings
+        from edp_bayes.models.regression import InQuestion
 
         fits = [fit_as_asked(model, data, settings) for model in self.models]
-        found = [leave_one_out(fit.log_likelihood, fit.predictive) for fit in fits]
-        log_density = np.stack([np.asarray(part.elpd_i) for part in found], axis=1)
-        weights = stacking_weights(log_density)
-        member = apportioned(weights, settings)
-        coupling = stack_couplings([fit.coupling for fit in fits], member)
-        log_likelihood = np.stack([fit.log_likelihood for fit in fits])
+        weighed = Weighed.of(fits, settings)
+        coupling = stack_couplings([fit.coupling for fit in fits], weighed.member)
         _, regression = parts_of(data)
+        in_question = None
+        if regression is not None:
+            in_question = InQuestion(
+                mixture=coupling.mixture,
+                log_likelihood=weighed.taken("log_likelihood"),
+                **weighed.in_question(regression),
+            )
         return FittedModel(
             mixture=coupling.mixture,
             coupling=coupling,
-            log_likelihood=chosen(log_likelihood, member),
-            predictive=averaged(log_density, weights),
-            sample_stats=statistics(fits, member),
-            warnings=said_of_members(self.models, fits, found),
-            attributes={
-                "model": repr(self),
-                "sampler": "stacked",
-                "stacking_weights": weights.tolist(),
-                "members": [dict(fit.attributes) for fit in fits],
-            },
-            remedy="stack another model, too, or try a transform of the responses",
-            diverging=" ".join(dict.fromkeys(fit.diverging for fit in fits if fit.divergences)),
-            in_question=None
-            if regression is None
-            else _in_question(regression, coupling.mixture, fits, member),
-            truncated=tuple(
-                replace(process, share=float(weight) * process.share)
-                for weight, fit in zip(weights, fits, strict=True)
-                for process in fit.truncated
-            ),
+            in_question=in_question,
+            **weighed.said(self),
         )
 
 
-def _in_question(
-    regression: Regression, mixture: Mixture, fits: list[FittedModel], member: Index
-) -> InQuestion:
-    """Return the database in question under the draws taken; all models put it at one place."""
-    from scipy.special import ndtr, ndtri
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Fits of the same data, to one query or to several, weighed by stacking.
 
-    from edp_bayes.models.regression import InQuestion
+    Parameters
+    ----------
+    fits : sequence of FittedModel or FittedJoint
+        One for each model.
+    scores : list of ELPDData
+        Their scores of databases left out.
+    weights : ndarray
+        Shape (model,).
+    member : ndarray of int
+        Shape (chain, draw): the model of each draw.
+    """
 
-    parts = [fit.in_question for fit in fits if fit.in_question is not None]
-    beta, gamma, shift, log_likelihood = (
-        chosen(np.stack([getattr(part, name) for part in parts]), member)
-        for name in ("coefficients", "growth", "shift", "log_likelihood")
-    )
-    middle = beta.mean(axis=(0, 1))
-    shares = np.bincount(member.ravel(), minlength=len(parts)) / member.size
-    return InQuestion(
-        mixture=mixture,
-        responses=regression.adjusted(middle, float(gamma.mean())),
-        middle=middle,
-        coefficients=beta,
-        growth=gamma,
-        shift=shift,
-        log_likelihood=log_likelihood,
-        scores=np.asarray(ndtri(shares @ ndtr([part.scores for part in parts]))),
-        slopes_known=max(part.slopes_known for part in parts),
-    )
+    fits: Sequence[FittedModel | FittedJoint]
+    scores: list[Any]
+    weights: Array
+    member: Index
+
+    @classmethod
+    def of(cls, fits: Sequence[FittedModel | FittedJoint], settings: SamplerSettings) -> Self:
+        """Weigh fits, and take their draws in proportion."""
+        scores = [leave_one_out(fit.log_likelihood, fit.predictive) for fit in fits]
+        weights = stacking_weights(_log_density(scores))
+        return cls(fits, scores, weights, _apportioned(weights, settings))
+
+    def said(self, model: Stacked) -> dict[str, Any]:
+        """Return what a fit of the draws taken has beside densities, couplings and databases."""
+        fits, member = self.fits, self.member
+        return {
+            "log_likelihood": _chosen(np.stack([fit.log_likelihood for fit in fits]), member),
+            "predictive": _averaged(_log_density(self.scores), self.weights),
+            "sample_stats": _statistics(fits, member),
+            "warnings": _warnings(model.models, fits, self.scores),
+            "attributes": {
+                "model": repr(model),
+                "sampler": "stacked",
+                "stacking_weights": self.weights.tolist(),
+                "members": [dict(fit.attributes) for fit in fits],
+            },
+            "remedy": "stack another model, too, or try a transform of the responses",
+            "diverging": " ".join(dict.fromkeys(fit.diverging for fit in fits if fit.divergences)),
+            "truncated": tuple(
+                replace(process, share=float(weight) * process.share)
+                for weight, fit in zip(self.weights, fits, strict=True)
+                for process in fit.truncated
+            ),
+        }
+
+    def taken(self, name: str) -> Array:
+        """Return what is known of the database in question, of the model of each draw."""
+        return _chosen(np.stack([getattr(part, name) for part in self._parts]), self.member)
+
+    def in_question(self, regression: Regression | JointRegression) -> dict[str, Any]:
+        """Return the database in question under the draws taken; all models put it at one place."""
+        from scipy.special import ndtr, ndtri
+
+        parts, beta, gamma = self._parts, self.taken("coefficients"), self.taken("growth")
+        middle = beta.mean(axis=(0, 1))
+        shares = np.bincount(self.member.ravel(), minlength=len(parts)) / self.member.size
+        scores = ndtr([part.scores for part in parts])
+        averaged = shares @ scores.reshape(len(parts), -1)
+        return {
+            "responses": regression.adjusted(middle, float(gamma.mean())),
+            "middle": middle,
+            "coefficients": beta,
+            "growth": gamma,
+            "shift": self.taken("shift"),
+            "scores": np.asarray(ndtri(averaged.reshape(scores.shape[1:]))),
+            "slopes_known": max(part.slopes_known for part in parts),
+        }
+
+    @property
+    def _parts(self) -> list[Any]:
+        return [fit.in_question for fit in self.fits if fit.in_question is not None]
+
+
+def _log_density(scores: list[Any]) -> Array:
+    """Return log predictive densities of databases left out, shape (database, model)."""
+    return np.stack([np.asarray(score.elpd_i) for score in scores], axis=1)
 
 
 def _of_one_kernel(models: tuple[DensityModel, ...]) -> tuple[DensityModel, ...]:
@@ -215,7 +257,7 @@ def apportion(weights: Array, draws: int) -> Index:
     return counts
 
 
-def apportioned(weights: Array, settings: SamplerSettings) -> Index:
+def _apportioned(weights: Array, settings: SamplerSettings) -> Index:
     """Return the model of each draw, shape (chain, draw): the same numbers in every chain."""
     counts = apportion(weights, settings.draws)
     block = np.repeat(np.arange(weights.size), counts)
@@ -223,20 +265,20 @@ def apportioned(weights: Array, settings: SamplerSettings) -> Index:
     return np.stack(chains)
 
 
-def chosen(values: Array, member: Index) -> Array:
+def _chosen(values: Array, member: Index) -> Array:
     """Pick from values (model, chain, draw, ...) the model of each draw."""
     chain, draw = np.indices(member.shape)
     return np.asarray(values[member, chain, draw])
 
 
-def averaged(log_density: Array, weights: Array) -> Array:
+def _averaged(log_density: Array, weights: Array) -> Array:
     """Log of the weighted predictive densities of each database left out."""
     from scipy.special import logsumexp
 
     return np.asarray(logsumexp(log_density, axis=1, b=weights))
 
 
-def statistics(fits: Sequence[FittedModel | FittedJoint], member: Index) -> xr.Dataset:
+def _statistics(fits: Sequence[FittedModel | FittedJoint], member: Index) -> xr.Dataset:
     """Return the model of each draw, and whether it was a divergent transition."""
     import xarray as xr
 
@@ -246,12 +288,12 @@ def statistics(fits: Sequence[FittedModel | FittedJoint], member: Index) -> xr.D
             flags[:] = fit.sample_stats["diverging"].transpose("chain", "draw").to_numpy()
     dims = ("chain", "draw")
     return xr.Dataset(
-        {"member": (dims, member), "diverging": (dims, chosen(diverging, member))},
+        {"member": (dims, member), "diverging": (dims, _chosen(diverging, member))},
         coords={dim: np.arange(size) for dim, size in zip(dims, member.shape, strict=True)},
     )
 
 
-def said_of_members(
+def _warnings(
     models: tuple[DensityModel, ...], fits: Sequence[FittedModel | FittedJoint], found: list[Any]
 ) -> tuple[str, ...]:
     """Return what the members are doubtful about, and where their scores are."""

@@ -1,4 +1,4 @@
-"""Random numbers of individuals: each has a stream of their own, whoever else is drawn."""
+"""Random numbers of individuals: each has a stream of their own."""
 
 from __future__ import annotations
 

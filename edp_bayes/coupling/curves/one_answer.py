@@ -106,7 +106,7 @@ def coupled_curves(
     )  # fmt: skip
     # What would serve nobody is not compiled: of a first, small audit compilation is most.
     first = contributions.presence[..., 0] == 1.0
-    if (contributions.presence[first] == 1.0).all(axis=-1).any():  # somebody is always present
+    if (contributions.presence[first] == 1.0).all(axis=-1).any():  # some are always present
         in_threads(_images, len(base), *arguments)
     if not close.all():
         in_threads(_draws, len(base), *arguments)

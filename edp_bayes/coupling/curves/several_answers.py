@@ -16,7 +16,14 @@ from typing import NamedTuple
 import numpy as np
 
 from edp_bayes.distributions.multivariate import NormalMixture
-from edp_bayes.divergence.joint.estimates import PARTS, add_density, covered, estimate
+from edp_bayes.divergence.joint.estimates import (
+    PARTS,
+    add_density,
+    add_mixture,
+    covered,
+    estimate,
+    raise_where_few,
+)
 from edp_bayes.divergence.joint.points import FAR_POINTS, POINTS
 from edp_bayes.divergence.joint.screening import log_moment, pair_bound
 from edp_bayes.utils.arrays import Array
@@ -388,10 +395,7 @@ def joint_integrals(  # type: ignore[no-untyped-def]
             if missed[pair]:
                 continue
             estimate(u, v, count, growth, parts, value[pair], error[pair], split[s])
-            for e in range(growth.size):
-                if value[pair, e] * count < PARTS:
-                    # too few points tell: they may all have missed it
-                    error[pair, e] = max(error[pair, e], 1.0 / count)
+            raise_where_few(value[pair], error[pair], count)
 
 
 @compiled
@@ -401,7 +405,7 @@ def known_curves(first, last, p, q, points, growth, value, error, split):  # typ
     p and q start with (draw, component), points is (draw, d, point), value and error are
     (draw, epsilon); u = q / p, v = 1.
     """
-    components, (_, d, count) = p[1].shape[1], points.shape
+    d, count = points.shape[1:]
     factor, inverse = np.empty((d, d)), np.empty((d, d))
     u, v = np.empty(count), np.empty(count)
     quadratic, parts = np.empty(count), np.empty((3, PARTS))
@@ -409,16 +413,9 @@ def known_curves(first, last, p, q, points, growth, value, error, split):  # typ
         for n in range(count):
             u[n] = 0.0
             v[n] = 0.0
-        for k in range(components):
-            if p[0][s, k] > 0.0:
-                cholesky(p[2][s, k], factor, d)
-                inverse_factor(factor, inverse, d)
-                add_density(v, quadratic, points[s], count, p[0][s, k], p[1][s, k], inverse, d)
-        for k in range(q[0].shape[1]):
-            if q[0][s, k] > 0.0:
-                cholesky(q[2][s, k], factor, d)
-                inverse_factor(factor, inverse, d)
-                add_density(u, quadratic, points[s], count, q[0][s, k], q[1][s, k], inverse, d)
+        x = points[s]
+        add_mixture(v, quadratic, x, count, p[0][s], p[1][s], p[2][s], factor, inverse, d)
+        add_mixture(u, quadratic, x, count, q[0][s], q[1][s], q[2][s], factor, inverse, d)
         for n in range(count):
             u[n] /= v[n]
             v[n] = 1.0

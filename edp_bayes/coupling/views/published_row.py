@@ -167,8 +167,7 @@ class RowCoupling:
 
     def _noisy(self, mixture: NormalMixture, rows: Index) -> NormalMixture:
         """Return some draws with known noise."""
-        shape = *mixture.locations.shape, mixture.dimensions
-        whole = np.broadcast_to(mixture.covariances, shape)[rows] + self.full.noise
+        whole = mixture.each_covariance[rows] + self.full.noise
         parts = mixture.weights[rows], mixture.locations[rows], whole
         return NormalMixture(*map(np.ascontiguousarray, parts))
 

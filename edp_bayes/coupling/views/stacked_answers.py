@@ -126,18 +126,9 @@ def stack_answers(
     rows = [np.flatnonzero(member.ravel() == k) for k in range(len(members))]
     blocks = tuple(Block(own, own, one) for own, one in zip(rows, members, strict=True) if own.size)
     first = members[0]
+    parts = [_in_units(_picked(one.mixture, own), one.units, first.units) for _, own, one in blocks]
     return StackedAnswers(
-        mixture=_merged(
-            [block.place for block in blocks],
-            [
-                _in_units(
-                    NormalMixture(*(part[rows] for part in _full(one.mixture))),
-                    one.units,
-                    first.units,
-                )
-                for _, rows, one in blocks
-            ],
-        ),
+        mixture=_merged([block.place for block in blocks], parts),
         units=first.units,
         responses=responses,
         revealed=first.revealed,
@@ -153,10 +144,10 @@ def _in_units(mixture: NormalMixture, found: Units, wanted: Units) -> NormalMixt
     return mixture.in_units(found).whitened(wanted)
 
 
-def _full(mixture: NormalMixture) -> NormalMixture:
-    """Return a mixture with a covariance of its own for every component."""
-    shape = *mixture.locations.shape, mixture.dimensions
-    return mixture._replace(covariances=np.broadcast_to(mixture.covariances, shape))
+def _picked(mixture: NormalMixture, rows: Index) -> NormalMixture:
+    """Return some draws, with a covariance of its own for every component."""
+    whole = mixture._replace(covariances=mixture.each_covariance)
+    return NormalMixture(*(part[rows] for part in whole))
 
 
 def _merged(places: Sequence[Index], parts: Sequence[NormalMixture]) -> NormalMixture:
@@ -166,10 +157,10 @@ def _merged(places: Sequence[Index], parts: Sequence[NormalMixture]) -> NormalMi
     d = parts[0].dimensions
     weights, locations = np.zeros((draws, most)), np.zeros((draws, most, d))
     covariances = np.tile(np.eye(d), (draws, most, 1, 1))
-    for place, part in zip(places, map(_full, parts), strict=True):
+    for place, part in zip(places, parts, strict=True):
         size = part.weights.shape[1]
         weights[place, :size], locations[place, :size] = part.weights, part.locations
-        covariances[place, :size] = part.covariances
+        covariances[place, :size] = part.each_covariance
     return NormalMixture(weights, locations, covariances)
 
 

@@ -14,17 +14,15 @@ import numpy as np
 
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.joint.estimates import (
-    LARGEST_ERROR,
-    LARGEST_RATIO,
-    MOST_ERRORS,
     PARTS,
-    add_density,
-    mean_and_error,
+    add_mixture,
+    choose,
+    control_variate,
+    raise_where_few,
 )
 from edp_bayes.divergence.joint.points import FAR_POINTS
 from edp_bayes.utils.arrays import Array, Index
 from edp_bayes.utils.compiled import borrowing, compiled, in_threads
-from edp_bayes.utils.small_matrices import cholesky, inverse_factor
 
 __all__ = ["cell_curves"]
 
@@ -62,62 +60,42 @@ def _curves(first, last, p, q, points, cells, growth, value, error, split):  # t
     """Fill in what `cell_curves` says of some pairs: u = q / p at points of p."""
     d, count = points.shape[1:]
     factor, inverse = np.empty((d, d)), np.empty((d, d))
-    u, density, quadratic = np.empty(count), np.empty(count), np.empty(count)
+    u, v, quadratic = np.empty(count), np.empty(count), np.empty(count)
     size, inside = np.empty(FAR_POINTS), np.empty(FAR_POINTS)
     parts = np.empty((3, PARTS))
     for s in range(first, last):
-        for n in range(count):
-            u[n] = 0.0
-            density[n] = 0.0
-        for k in range(p[0].shape[1]):
-            if p[0][s, k] > 0.0:
-                cholesky(p[2][s, k], factor, d)
-                inverse_factor(factor, inverse, d)
-                add_density(
-                    density, quadratic, points[s], count, p[0][s, k], p[1][s, k], inverse, d
-                )
-        for k in range(q[0].shape[1]):
-            if q[0][s, k] > 0.0:
-                cholesky(q[2][s, k], factor, d)
-                inverse_factor(factor, inverse, d)
-                add_density(u, quadratic, points[s], count, q[0][s, k], q[1][s, k], inverse, d)
+        u[:] = 0.0
+        v[:] = 0.0
+        x = points[s]
+        add_mixture(v, quadratic, x, count, p[0][s], p[1][s], p[2][s], factor, inverse, d)
+        add_mixture(u, quadratic, x, count, q[0][s], q[1][s], q[2][s], factor, inverse, d)
         for n in range(count):
             size[n] = 0.0
             inside[n] = 0.0
         for n in range(count):
-            u[n] /= density[n]
+            u[n] /= v[n]
+            v[n] = 1.0
             size[cells[s, n]] += 1.0
             inside[cells[s, n]] += u[n]
-        _estimate(
-            u, cells[s], size, inside, count, growth, parts, value[s], error[s], split[s]
-        )  # fmt: skip
+        _estimate(u, v, cells[s], size, inside, growth, parts, value[s], error[s], split[s])
+        raise_where_few(value[s], error[s], count)
 
 
 @borrowing
-def _estimate(u, cell, size, inside, count, growth, parts, value, error, split):  # type: ignore[no-untyped-def]
+def _estimate(u, v, cell, size, inside, growth, parts, value, error, split):  # type: ignore[no-untyped-def]
     """Fill in the value and its standard error at every epsilon.
 
     As `edp_bayes.divergence.joint.estimates.estimate` with v = 1, but all points of a cell count,
-    or none does: size is how many there are, inside the sum of their u. The difference of means,
-    which is zero, is the control; where u is too heavy it is put at zero in place of that.
+    or none does: size is how many there are, inside the sum of their u. Where the control variate
+    is not trusted it is put at zero in place of the difference of means.
     """
+    count = u.size
     length = count // PARTS
-    square, largest = 0.0, 0.0
-    for part in range(PARTS):
-        total = 0.0
-        for n in range(part * length, (part + 1) * length):
-            control = 1.0 - u[n]
-            total += control
-            square += control * control
-            largest = max(largest, u[n])
-        parts[2, part] = total / length
-    mean, mean_error = mean_and_error(parts[2])
-    square = square / count - mean * mean
-    most = min(LARGEST_ERROR, MOST_ERRORS * mean_error)
-    trusted = largest <= LARGEST_RATIO and abs(mean) <= most and square > 0.0
+    known = control_variate(u, v, count, parts)
+    trusted = known[2]
     for e in range(growth.size):
         times = 1.0 + growth[e]
-        forward, backward, forward_product, backward_product = 0.0, 0.0, 0.0, 0.0
+        forward_product, backward_product = 0.0, 0.0
         for part in range(PARTS):
             first, second, first_product, second_product = 0.0, 0.0, 0.0, 0.0
             for n in range(part * length, (part + 1) * length):
@@ -135,25 +113,7 @@ def _estimate(u, cell, size, inside, count, growth, parts, value, error, split):
                 first_product += above * control
                 second_product += below * control
             parts[0, part], parts[1, part] = first / length, second / length
-            forward += parts[0, part] / PARTS
-            backward += parts[1, part] / PARTS
             forward_product += first_product / count
             backward_product += second_product / count
-        slopes = (0.0, 0.0)
-        if trusted:
-            slopes = (
-                (forward_product - forward * mean) / square,
-                (backward_product - backward * mean) / square,
-            )
-        value[e], error[e], chosen = 0.0, 0.0, 0
-        for side in range(2):
-            for part in range(PARTS):
-                parts[side, part] -= slopes[side] * parts[2, part]
-            found, own_error = mean_and_error(parts[side])
-            if found > value[e]:
-                value[e], error[e], chosen = min(found, 1.0), own_error, side
-        if value[e] * count < PARTS:
-            # too few points tell: they may all have missed it
-            error[e] = max(error[e], 1.0 / count)
-        for part in range(PARTS):
-            split[part, e] += parts[chosen, part]
+        products = forward_product, backward_product
+        choose(e, products, known, parts, value, error, split)

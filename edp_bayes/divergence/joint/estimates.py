@@ -14,8 +14,18 @@ from __future__ import annotations
 import math
 
 from edp_bayes.utils.compiled import borrowing, decay
+from edp_bayes.utils.small_matrices import cholesky, inverse_factor
 
-__all__ = ["PARTS", "add_density", "covered", "estimate", "mean_and_error"]
+__all__ = [
+    "PARTS",
+    "add_density",
+    "add_mixture",
+    "choose",
+    "control_variate",
+    "covered",
+    "estimate",
+    "raise_where_few",
+]
 
 PARTS = 8
 LARGEST_RATIO = 30.0
@@ -60,6 +70,20 @@ def add_density(out, work, x, count, weight, mean, inverse, d):  # type: ignore[
 
 
 @borrowing
+def add_mixture(out, work, x, count, weights, means, covariances, factor, inverse, d):  # type: ignore[no-untyped-def]
+    """Add the density of a normal mixture at points, as `add_density`; of its components above 0.
+
+    weights is (component,), means (component, d), covariances (component, d, d); factor and inverse
+    are workspace of shape (d, d).
+    """
+    for k in range(weights.size):
+        if weights[k] > 0.0:
+            cholesky(covariances[k], factor, d)
+            inverse_factor(factor, inverse, d)
+            add_density(out, work, x, count, weights[k], means[k], inverse, d)
+
+
+@borrowing
 def mean_and_error(values):  # type: ignore[no-untyped-def]
     """Return the mean of what the parts of the points say, and its standard error.
 
@@ -90,12 +114,10 @@ def covered(v, count, parts):  # type: ignore[no-untyped-def]
 
 
 @borrowing
-def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[no-untyped-def]
-    """Fill in max(H(p || q), H(q || p)) and its standard error at every epsilon.
+def control_variate(u, v, count, parts):  # type: ignore[no-untyped-def]
+    """Return mean and mean square deviation of v - u, and whether it is trusted as control variate.
 
-    Growth is exp(eps) - 1, (epsilon,); u and v are (count,) at least, parts is workspace of shape
-    (3, PARTS). What each part of the points says is added to split, shape (PARTS, epsilon). See
-    "Integrals" in docs/mathematics/several_queries.md.
+    What each part of the points says of it becomes the last row of parts.
     """
     size = count // PARTS
     square, largest = 0.0, 0.0
@@ -111,8 +133,53 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
     square = square / count - mean * mean
     most = min(LARGEST_ERROR, MOST_ERRORS * mean_error)
     trusted = largest <= LARGEST_RATIO and abs(mean) <= most and square > 0.0
+    return mean, square, trusted
+
+
+@borrowing
+def choose(e, products, known, parts, value, error, split):  # type: ignore[no-untyped-def]
+    """Fill in the larger of both directions at one epsilon, and its standard error.
+
+    The first two rows of parts are what the parts say of each direction, products the means of
+    these times the control variate, of which `control_variate` has said what is known.
+    """
+    mean, square, trusted = known
+    value[e], error[e], chosen = 0.0, 0.0, 0
+    for side in range(2):
+        slope = 0.0
+        if trusted:
+            slope = (products[side] - mean_and_error(parts[side])[0] * mean) / square
+        for part in range(PARTS):
+            # f - slope control has the mean of f, as the control has mean zero
+            parts[side, part] -= slope * parts[2, part]
+        found, own_error = mean_and_error(parts[side])
+        if found > value[e]:
+            value[e], error[e], chosen = min(found, 1.0), own_error, side
+    for part in range(PARTS):
+        split[part, e] += parts[chosen, part]
+
+
+@borrowing
+def raise_where_few(value, error, count):  # type: ignore[no-untyped-def]
+    """Raise errors where too few points tell: they may all have missed it."""
+    for e in range(value.size):
+        if value[e] * count < PARTS:
+            error[e] = max(error[e], 1.0 / count)
+
+
+@borrowing
+def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[no-untyped-def]
+    """Fill in max(H(p || q), H(q || p)) and its standard error at every epsilon.
+
+    Growth is exp(eps) - 1, (epsilon,); u and v are (count,) at least, parts is workspace of shape
+    (3, PARTS). What each part of the points says is added to split, shape (PARTS, epsilon). See
+    "Integrals" in docs/mathematics/several_queries.md.
+    """
+    size = count // PARTS
+    known = control_variate(u, v, count, parts)
+    trusted = known[2]
     for e in range(growth.size):
-        forward, backward, forward_product, backward_product = 0.0, 0.0, 0.0, 0.0
+        forward_product, backward_product = 0.0, 0.0
         for part in range(PARTS):
             first, second, first_product, second_product = 0.0, 0.0, 0.0, 0.0
             for n in range(part * size, (part + 1) * size):
@@ -129,23 +196,7 @@ def estimate(u, v, count, growth, parts, value, error, split):  # type: ignore[n
                 first_product += above * control
                 second_product += below * control
             parts[0, part], parts[1, part] = first / size, second / size
-            forward += parts[0, part] / PARTS
-            backward += parts[1, part] / PARTS
             forward_product += first_product / count
             backward_product += second_product / count
-        slopes = (0.0, 0.0)
-        if trusted:
-            slopes = (
-                (forward_product - forward * mean) / square,
-                (backward_product - backward * mean) / square,
-            )
-        value[e], error[e], chosen = 0.0, 0.0, 0
-        for side in range(2):
-            for part in range(PARTS):
-                # f - slope control has the mean of f, as the control has mean zero
-                parts[side, part] -= slopes[side] * parts[2, part]
-            found, own_error = mean_and_error(parts[side])
-            if found > value[e]:
-                value[e], error[e], chosen = min(found, 1.0), own_error, side
-        for part in range(PARTS):
-            split[part, e] += parts[chosen, part]
+        products = forward_product, backward_product
+        choose(e, products, known, parts, value, error, split)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
-from edp_bayes.divergence.joint.estimates import PARTS, estimate
+from edp_bayes.divergence.joint.estimates import PARTS, estimate, raise_where_few
 from edp_bayes.divergence.joint.points import POINTS, mixture_points, uniform_points
 from edp_bayes.utils.arrays import Array
 from edp_bayes.utils.compiled import borrowing, compiled, decay, in_threads
@@ -109,10 +109,7 @@ def _curves(first, last, p, q, points, variances, growth, value, error, split): 
             u[n] /= v[n]
             v[n] = 1.0
         estimate(u, v, count, growth, parts, value[s], error[s], split[s])
-        for e in range(growth.size):
-            if value[s, e] * count < PARTS:
-                # too few points tell: they may all have missed it
-                error[s, e] = max(error[s, e], 1.0 / count)
+        raise_where_few(value[s], error[s], count)
 
 
 @borrowing

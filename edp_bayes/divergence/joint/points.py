@@ -56,9 +56,7 @@ def mixture_points(mixture: NormalMixture, shifts: NDArray[np.int64]) -> Array:
     uniform = uniform_points(shifts)
     edges = np.cumsum(mixture.weights, axis=-1)
     edges /= edges[:, -1:]
-    factors = np.linalg.cholesky(
-        np.broadcast_to(mixture.covariances, (*mixture.locations.shape, d))
-    )
+    factors = np.linalg.cholesky(mixture.each_covariance)
     out = np.empty((len(shifts), d, FAR_POINTS))
     for s, points in enumerate(uniform):
         chosen = np.searchsorted(edges[s, :-1], points[:, 0], side="right")
