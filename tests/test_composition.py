@@ -10,12 +10,23 @@ from functools import cache
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 import edp_bayes as edp
 from edp_bayes.cli import main
 from edp_bayes.coupling.contributions.posterior import ContributionDraws
-from edp_bayes.coupling.views.enlarged import CarryOver, apart, carried_over, revealed_curves
+from edp_bayes.coupling.views.enlarged import (
+    CarryOver,
+    apart,
+    carried_over,
+    revealed_curves,
+    revealed_later,
+)
+from edp_bayes.coupling.views.one_spread import of_one_spread, once_in
+from edp_bayes.coupling.views.some_draws import StackedCoupling, pick
+from edp_bayes.coupling.views.some_individuals import taken
 from edp_bayes.divergence.any_pair.components import GAUSSIAN, rows
 from edp_bayes.divergence.composition import pairs
 from edp_bayes.divergence.shifts import gaussian_shift
@@ -572,24 +583,34 @@ def test_databases_that_follow_the_answers_released_compose_as_an_adaptive_seque
 NORMAL = ([1.0], [0.0], [1.0])
 TWO = ([0.5, 0.5], [-1.5, 1.5], [0.5, 0.5])
 SPIKE = ([0.7, 0.3], [0.0, 0.0], [1.0, 0.1])
+# A narrow answer tells of the contributions to the wide ones before it.
+QUIET = ([0.9, 0.1], [0.0, 40.0], [5.0, 0.05])
+CALM = ([0.4, 0.6], [0.0, 12.0], [2.0, 0.5])
 
 
 def carried_over_curve(beta, contribution, presence, rest, k):
     """Return the upper curve of k databases for contributions of known size and presence."""
-    weights, locations, scales = map(np.array, rest)
     one = np.ones((1, 1))
     carry_over = CarryOver.most(np.array([beta]))
     found = carry_over(
         ContributionDraws(presence * one[..., None], contribution * one, 0.0 * one, 0.0 * one),
         np.zeros(1),
     )
-    moved = found.intercept.item()
+    moved, shows_in = found.intercept.item(), carry_over.shows_in
+    even, narrower = of_one_spread(
+        edp.Mixture(*(np.array([[part]]) for part in rest)), presence * one, np.abs(moved) * one,
+        shows_in=shows_in,
+    )  # fmt: skip
+    weights, locations, scales = (
+        part[0, 0] for part in (even.weights, even.locations, even.scales)
+    )
     both = np.concatenate([(1.0 - presence) * weights, presence * weights])[None]
     q = rows(GAUSSIAN, both, np.tile(locations, 2)[None], np.tile(scales, 2)[None])
     p = q.copy()
     p[:, weights.size :, 1] += moved
     told = apart(p, weights.size), apart(q, weights.size)
-    return pairs.curves([told], [k], EPSILON)[0][0]
+    hidden = (1.0 - narrower * once_in(np.array(presence), shows_in)) ** k
+    return 1.0 - hidden * (1.0 - pairs.curves([told], [k], EPSILON)[0][0])
 
 
 def with_lags(beta, presence, rest, contribution, k, follows, size):
@@ -625,12 +646,12 @@ def with_lags(beta, presence, rest, contribution, k, follows, size):
         which = rng.choice(weights.size, p=weights, size=(size, k))
         return locations[which] + scales[which] * rng.standard_normal((size, k))
 
-    given = contribution * (rng.random((size, k)) < presence)
-    later = np.zeros_like(given)
+    there = contribution * (rng.random((size, k)) < presence)
+    later = np.zeros_like(there)
     for lag, slope in enumerate(beta, 1):
-        later[:, lag:] += slope * given[:, :-lag]
+        later[:, lag:] += slope * there[:, :-lag]
     direct, lagged, without = (1, -1, 0) if follows == "others" else (1, 0, 1)
-    under_p = rests() + direct * given + lagged * later
+    under_p = rests() + direct * there + lagged * later
     under_q = rests() + without * later
     ratios = [filtered(e, direct, lagged) - filtered(e, 0, without) for e in (under_p, under_q)]
     return np.array([hockey_stick(*ratios, epsilon) for epsilon in EPSILON])
@@ -648,6 +669,10 @@ def with_lags(beta, presence, rest, contribution, k, follows, size):
         ([0.3, -0.3], 1.0, 0.1, NORMAL),
         ([0.6], 1.5, 0.05, TWO),
         ([-0.4], 0.3, 0.5, SPIKE),
+        ([0.6], 1.0, 0.5, QUIET),
+        ([0.6, 0.3], 1.0, 0.1, QUIET),
+        ([-0.4], 1.0, 0.2, CALM),
+        ([0.2], 0.5, 0.5, CALM),
     ],
 )
 def test_curves_bound_contributions_that_carry_over(beta, contribution, presence, rest, follows):
@@ -730,6 +755,56 @@ def test_enlarged_contributions_are_those_of_the_coupling(individual):
     np.testing.assert_allclose(bound, by_hand, atol=2e-3)
 
 
+def test_answers_of_little_spread_reveal_all_contributions_that_show_in_them():
+    """Beside a wide component one that is a thousand times narrower, in a tenth of the answers."""
+    coupling = against_the_past().source.coupling
+    size, people = coupling.n_draws, np.arange(3)
+    one = np.ones((1, size, 1))
+    mixture = edp.Mixture(
+        one * np.array([0.9, 0.1]), one * np.array([0.0, 40.0]), one * np.array([1.0, 1e-3])
+    )
+    uneven = replace(coupling, mixture=mixture, presence=None)
+    most = CarryOver.most(np.full((size, 1), 0.5))
+    carried = carried_over(uneven, most)
+    presence = uneven.contributions(people).presence.max(axis=2)
+    shown = revealed_later(carried, people)
+    np.testing.assert_allclose(shown, 0.1 * (1.0 - (1.0 - presence) ** 2), rtol=1e-12)
+    # a block of individuals has the same numbers, and so has a stack of draws
+    block = taken(carried, people[1:])
+    np.testing.assert_array_equal(revealed_later(block, people[:2]), shown[:, 1:])
+    rows = np.arange(size)
+    blocks = tuple((part, pick(uneven, part)) for part in (rows[1:], rows[:1]))
+    stacked = StackedCoupling(mixture, blocks)
+    np.testing.assert_array_equal(revealed_later(carried_over(stacked, most), people), shown)
+    # what is multiplied alone is of the components that were fitted
+    least = carried_over(uneven, CarryOver.least(np.full((size, 1), 0.5)))
+    np.testing.assert_array_equal(revealed_later(least, people), 0.0)
+    assert least.mixture is mixture
+
+
+@given(st.integers(1, 5), st.integers(0, 2**32 - 1))
+def test_one_spread_is_that_of_a_component_and_takes_narrower_ones_away(size, seed):
+    rng = np.random.default_rng(seed)
+    shape = (2, 3, size)
+    mixture = edp.Mixture(
+        rng.dirichlet(np.ones(size), shape[:2]), rng.normal(size=shape),
+        rng.choice([0.1, 1.0, 3.0], shape),
+    )  # fmt: skip
+    presence, contribution = rng.uniform(0.1, 1.0, (6, 2)), rng.lognormal(0.0, 2.0, (6, 2))
+    even, narrower = of_one_spread(mixture, presence, contribution, shows_in=3)
+    spread, before = even.scales[..., :1], mixture.scales
+    assert (even.scales == spread).all()
+    assert (before == spread).any(axis=-1).all()
+    away = np.where(before < spread, mixture.weights, 0.0).sum(axis=-1)
+    np.testing.assert_allclose(narrower.reshape(2, 3), away, atol=1e-15)
+    np.testing.assert_allclose(even.weights.sum(axis=-1), 1.0)
+    np.testing.assert_allclose(
+        even.weights * (1.0 - away[..., None]), np.where(before < spread, 0.0, mixture.weights)
+    )
+    alike = edp.Mixture(mixture.weights, mixture.locations, 2.0)
+    assert of_one_spread(alike, presence, contribution, shows_in=3)[0] is alike
+
+
 @pytest.mark.parametrize("kernel", ["gaussian", pytest.param("laplace", marks=pytest.mark.full)])
 def test_the_smoothed_bootstrap_carry_over_too(kernel):
     rng = np.random.default_rng(3)
@@ -777,10 +852,10 @@ def test_the_command_line_composes_what_it_audited(tmp_path, sales, capsys):
 @pytest.mark.full
 def test_the_command_line_bounds_what_carries_over(tmp_path, sales, capsys):
     delta = []
-    for given in ([], ["--carry-over"]):
-        assert main([*sales, "--past", "2", "--databases", "3", *given]) == 0
+    for more in ([], ["--carry-over"]):
+        assert main([*sales, "--past", "2", "--databases", "3", *more]) == 0
         said = " ".join(capsys.readouterr().out.split())
-        assert ("--carry-over) gives an upper bound" in said) == (not given)
+        assert ("--carry-over) gives an upper bound" in said) == (not more)
         found = edp.load(tmp_path / "out" / "releases.nc")
         delta.append(found.delta.mean(("chain", "draw")))
     assert (delta[1] >= delta[0]).all()

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,8 +88,15 @@ class Source(ABC):
         return self.losses(person, rows)
 
     def unrevealed(self, person: int, rows: Index) -> Array:
-        """Return the probability that a database does not reveal an individual exactly, by draw."""
+        """Return the probability that a database does not reveal an individual exactly, by draw.
+
+        At least, where contributions carry over.
+        """
         return np.ones(rows.size)
+
+    def at_most_unrevealed(self, person: int, rows: Index) -> Array:
+        """Return the same, at most."""
+        return self.unrevealed(person, rows)
 
     @abstractmethod
     def line(self, person: int) -> tuple[Mixture, Mixture] | None:
@@ -130,19 +138,38 @@ class SingleSource(Source):
 
     def curves(self, people: Index, epsilon: Array) -> Array:
         """Return delta_i(epsilon) of one database, shape (draw, individual, epsilon)."""
-        from edp_bayes.coupling.views.enlarged import revealed_curves
+        from edp_bayes.coupling.views.enlarged import revealed_curves, revealed_later
 
         place = self.position[people]
         known = place >= 0
         found = np.zeros((self.order.size, people.size, epsilon.size))
-        if known.any():
-            some = place[known]
-            found[:, known] = (
-                revealed_curves(self.coupling, some, epsilon)
-                if self.carries_over
-                else self.coupling.curves(some, epsilon)
-            )[self.order]
+        if not known.any():
+            return found
+        some = place[known]
+        if self.carries_over:
+            share = revealed_later(self.coupling, some)[..., None]
+            curves = share + (1.0 - share) * revealed_curves(self.coupling, some, epsilon)
+        else:
+            curves = self.coupling.curves(some, epsilon)
+        found[:, known] = curves[self.order]
         return found
+
+    def unrevealed(self, person: int, rows: Index) -> Array:
+        """Return the probability that a database does not reveal an individual exactly, by draw.
+
+        At least, where contributions carry over.
+        """
+        from edp_bayes.coupling.views.enlarged import revealed_later
+
+        place = int(self.position[person])
+        if place < 0 or not self.carries_over:
+            return np.ones(rows.size)
+        found = revealed_later(self.coupling, np.array([place]))
+        return np.asarray(1.0 - found[self.order[rows], 0])
+
+    def at_most_unrevealed(self, person: int, rows: Index) -> Array:
+        """Return the same, at most."""
+        return np.ones(rows.size)
 
     def losses(self, person: int, rows: Index) -> Losses | None:
         """Return the privacy losses of an individual in some draws; None where there is none."""
@@ -404,12 +431,13 @@ class _Composed:
         if there:
             kinds, counts = zip(*there, strict=True)
             upper, lower = pairs.composed(kinds, counts, self.epsilon)
-        hidden = np.prod(
-            [one.unrevealed(person, rows) ** one.count for one in self.sources], axis=0
-        )[:, None]
+        least, most = (
+            np.prod([hidden(one)(person, rows) ** one.count for one in self.sources], axis=0)
+            for hidden in (attrgetter("unrevealed"), attrgetter("at_most_unrevealed"))
+        )
         # revealed in any of the databases, or by all else
-        upper = np.minimum(1.0 - hidden * (1.0 - upper), ALMOST_ONE)
-        lower = np.minimum(np.maximum(lower, 1.0 - hidden), ALMOST_ONE)
+        upper = np.minimum(1.0 - least[:, None] * (1.0 - upper), ALMOST_ONE)
+        lower = np.minimum(np.maximum(lower, 1.0 - most[:, None]), ALMOST_ONE)
         bound = _bounds_of(self.sources, np.array([person]), self.grid, self.epsilon)[rows, 0]
         upper = np.minimum(upper, bound)
         lower = np.minimum(lower, upper)

@@ -283,7 +283,7 @@ def _at_most(source: Source, row: int, person: int, known: int, level: Array, ta
     if person < 0:
         return MOST_RELEASES
     rows = np.array([row])
-    hidden = source.unrevealed(person, rows)
+    hidden = source.at_most_unrevealed(person, rows)
     found = _Known.of(source.least_losses(person, rows), hidden, level)
 
     def within(count: int) -> bool:

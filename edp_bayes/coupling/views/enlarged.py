@@ -12,30 +12,36 @@ contributions are independent: however often the individual comes, so many datab
 the contribution and no carry-over are an upper bound. Where they always come, contributions have a
 mean, which moves every answer by a known multiple of it: its largest size over all databases is at
 most max_j |1 - beta_1 - ... - beta_j|. Where the rest is a mixture, its component is taken to be
-known, which only adds to the risk.
+known, which only adds to the risk, and all components to be as narrow as one of them
+(`edp_bayes.coupling.views.one_spread`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edp_bayes.coupling.base import Coupling, flat
+from edp_bayes.coupling.base import Coupling, draw_count, flat
 from edp_bayes.coupling.contributions.posterior import STEEPEST, ContributionDraws
 from edp_bayes.coupling.regression import RegressionCoupling
 from edp_bayes.coupling.shift import ShiftCoupling
+from edp_bayes.coupling.views.one_spread import of_one_spread, once_in
 from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.coupling.views.some_draws import StackedCoupling
 from edp_bayes.coupling.views.some_individuals import Contributions, taken
-from edp_bayes.distributions.noise import LaplaceNoise
+from edp_bayes.distributions.mixtures import Mixture
+from edp_bayes.distributions.noise import GaussianNoise, LaplaceNoise
 from edp_bayes.exceptions import InputTypeError
-from edp_bayes.utils.arrays import Array
+from edp_bayes.utils.arrays import Array, Index
 
-__all__ = ["CarryOver", "apart", "carried_over", "revealed_curves"]
+__all__ = ["CarryOver", "apart", "carried_over", "revealed_curves", "revealed_later"]
+
+CHOOSING = 16  # individuals by whom the one spread of all components is chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,10 +54,13 @@ class CarryOver:
         Shape (draw,): the mean of those who are always present.
     sometimes : ndarray
         Shape (draw,): what differs from it, and all contributions of others.
+    shows_in : int
+        In how many answers a contribution shows; one where it is only multiplied.
     """
 
     always: Array
     sometimes: Array
+    shows_in: int = 1
 
     @classmethod
     def most(cls, slopes: Array) -> CarryOver:
@@ -65,7 +74,7 @@ class CarryOver:
         array([1.4])
         """
         steady = np.abs(1.0 - np.cumsum(slopes, axis=1)).max(axis=1, initial=1.0)
-        return cls(steady, 1.0 + np.abs(slopes).sum(axis=1))
+        return cls(steady, 1.0 + np.abs(slopes).sum(axis=1), 1 + slopes.shape[1])
 
     @classmethod
     def least(cls, slopes: Array) -> CarryOver:
@@ -75,7 +84,7 @@ class CarryOver:
 
     def of(self, rows: NDArray[np.int64]) -> CarryOver:
         """Return the factors of some draws."""
-        return CarryOver(self.always[rows], self.sometimes[rows])
+        return CarryOver(self.always[rows], self.sometimes[rows], self.shows_in)
 
     def __call__(self, contributions: ContributionDraws, centre: Array) -> ContributionDraws:
         """Multiply contributions.
@@ -97,10 +106,52 @@ class CarryOver:
 
 @dataclass(frozen=True, eq=False)
 class CarriedOverCoupling(RegressionCoupling):
-    """A coupling whose contributions are multiplied."""
+    """A coupling whose contributions are multiplied.
 
-    whole: RegressionCoupling = None  # type: ignore[assignment]
-    carry_over: CarryOver = None  # type: ignore[assignment]
+    Attributes
+    ----------
+    whole : RegressionCoupling
+        The coupling as it was fitted.
+    carry_over : CarryOver
+        The factors.
+    narrower : ndarray
+        Shape (draw,): how often an answer of little spread reveals all contributions that show in
+        it, by the mixture.
+    narrower_without : mapping of int to ndarray
+        The same of distributions without some individuals that are known themselves.
+    """
+
+    whole: RegressionCoupling = field(kw_only=True)
+    carry_over: CarryOver = field(kw_only=True)
+    narrower: Array = field(kw_only=True)
+    narrower_without: Mapping[int, Array] = field(kw_only=True)
+
+    @classmethod
+    def of(cls, whole: RegressionCoupling, carry_over: CarryOver) -> CarriedOverCoupling:
+        """Multiply the contributions of a coupling."""
+        noise = whole.noise.scale if isinstance(whole.noise, GaussianNoise) else 0.0
+
+        def even(mixture: Mixture, people: Index) -> tuple[Mixture, Array]:
+            if carry_over.shows_in == 1 or not people.size:
+                return mixture, np.zeros(draw_count(mixture))
+            drawn = carry_over(
+                whole.contributions(people, by_component=False), whole.posterior.centre[people]
+            )
+            middle = drawn.intercept + drawn.slope * whole.posterior.centre[people]
+            size = np.hypot(middle, drawn.spread)
+            return of_one_spread(
+                mixture, drawn.presence[..., 0], size, shows_in=carry_over.shows_in, noise=noise
+            )
+
+        most = np.argsort(-np.abs(whole.posterior.expected), kind="stable")[:CHOOSING]
+        mixture, narrower = even(whole.mixture, most)
+        without = {i: even(part, np.array([i])) for i, part in whole.without.items()}
+        return cls(
+            mixture, whole.posterior, whole.presence, whole.noise,
+            {i: part for i, (part, _) in without.items()},
+            whole=whole, carry_over=carry_over, narrower=narrower,
+            narrower_without={i: share for i, (_, share) in without.items()},
+        )  # fmt: skip
 
     def contributions(
         self, individuals: NDArray[np.int64], *, by_component: bool = True
@@ -108,6 +159,14 @@ class CarriedOverCoupling(RegressionCoupling):
         """Return how some individuals contribute, their presence by component."""
         found = self.whole.contributions(individuals, by_component=by_component)
         return self.carry_over(found, self.posterior.centre[individuals])
+
+    def revealed(self, individuals: Index) -> Array:
+        """Return how often an answer of little spread reveals individuals, (draw, individual)."""
+        presence = self.contributions(individuals).presence.max(axis=2)
+        share = np.repeat(self.narrower[:, None], individuals.size, axis=1)
+        for column in np.flatnonzero(np.isin(individuals, list(self.without))):
+            share[:, column] = self.narrower_without[int(individuals[column])]
+        return share * once_in(presence, self.carry_over.shows_in)
 
 
 @singledispatch
@@ -125,10 +184,7 @@ def carried_over(coupling: Coupling, carry_over: CarryOver) -> Coupling:
 
 @carried_over.register
 def _(coupling: RegressionCoupling, carry_over: CarryOver) -> Coupling:
-    return CarriedOverCoupling(
-        coupling.mixture, coupling.posterior, coupling.presence, coupling.noise, coupling.without,
-        whole=coupling, carry_over=carry_over,
-    )  # fmt: skip
+    return CarriedOverCoupling.of(coupling, carry_over)
 
 
 @carried_over.register
@@ -155,14 +211,46 @@ def _(coupling: ShiftCoupling, carry_over: CarryOver) -> Coupling:
     matrix = part.contribution.copy()
     matrix.data = matrix.data * np.repeat(factor, np.diff(matrix.indptr))
     largest = part.largest_contribution * factor
-    return ShiftCoupling(
-        coupling.mixture, replace(part, contribution=matrix, largest_contribution=largest)
-    )
+    mixture = coupling.mixture
+    if carry_over.shows_in > 1 and not coupling.shared_scale:
+        there = np.where(mixture.weights > 0.0, mixture.scales, np.inf)
+        mixture = Mixture(
+            mixture.weights, mixture.locations, there.min(axis=-1, keepdims=True),
+            kernel=mixture.kernel, noise=mixture.noise,
+        )  # fmt: skip
+    return ShiftCoupling(mixture, replace(part, contribution=matrix, largest_contribution=largest))
 
 
 @taken.register
 def _(coupling: CarriedOverCoupling, members: NDArray[np.int64]) -> Coupling:
-    return carried_over(taken(coupling.whole, members), coupling.carry_over)
+    place = {i: k for k, i in enumerate(members.tolist())}
+    whole = cast(RegressionCoupling, taken(coupling.whole, members))
+    return replace(
+        coupling, posterior=whole.posterior, presence=whole.presence, whole=whole,
+        without={place[i]: part for i, part in coupling.without.items() if i in place},
+        narrower_without={
+            place[i]: share for i, share in coupling.narrower_without.items() if i in place
+        },
+    )  # fmt: skip
+
+
+@singledispatch
+def revealed_later(coupling: Coupling, individuals: Index) -> Array:
+    """Return how often answers of little spread reveal individuals, shape (draw, individual)."""
+    return np.zeros((coupling.n_draws, individuals.size))
+
+
+@revealed_later.register
+def _(coupling: CarriedOverCoupling, individuals: Index) -> Array:
+    return coupling.revealed(individuals)
+
+
+@revealed_later.register
+def _(coupling: StackedCoupling, individuals: Index) -> Array:
+    out = np.empty((coupling.n_draws, individuals.size))
+    for rows, inner in coupling.blocks:
+        out[rows] = revealed_later(inner, individuals)
+    return out
 
 
 @singledispatch
