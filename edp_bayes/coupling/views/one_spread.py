@@ -10,6 +10,8 @@ taken for those who contribute most.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.special import ndtr
 
@@ -17,7 +19,7 @@ from edp_bayes.coupling.base import flat
 from edp_bayes.distributions.mixtures import Mixture
 from edp_bayes.utils.arrays import Array
 
-__all__ = ["of_one_spread", "once_in"]
+__all__ = ["OneSpread", "of_one_spread", "once_in"]
 
 
 def once_in(presence: Array, databases: int) -> Array:
@@ -30,6 +32,61 @@ def once_in(presence: Array, databases: int) -> Array:
     """
     with np.errstate(divide="ignore"):
         return np.asarray(-np.expm1(databases * np.log1p(-presence)))
+
+
+class OneSpread(NamedTuple):
+    """A spread for all components of each draw.
+
+    Attributes
+    ----------
+    spread : ndarray
+        Shape (draw, 1).
+    weights : ndarray
+        Shape (draw, component): of those that are not narrower, of sum one.
+    narrower : ndarray
+        Shape (draw,): weight of all others.
+    """
+
+    spread: Array
+    weights: Array
+    narrower: Array
+
+    @classmethod
+    def of(
+        cls, weights: Array, spreads: Array, presence: Array, shift: Array, *, shows_in: int
+    ) -> OneSpread:
+        """Choose that of the least risk.
+
+        Parameters
+        ----------
+        weights, spreads : ndarray
+            Shape (draw, component).
+        presence : ndarray
+            Shape (draw, individual): of those by whom it is chosen.
+        shift : ndarray
+            Shape (draw, individual, component): how far they move an answer of each spread, in
+            increasing order and in units of it, carry-over included.
+        shows_in : int
+            In how many answers a contribution shows.
+        """
+        order = np.argsort(np.where(weights > 0.0, spreads, np.inf), axis=1, kind="stable")
+        ordered = np.take_along_axis(weights, order, axis=1)
+        before = np.cumsum(ordered, axis=1) - ordered
+        # The total variation of each choice, by draw, individual and component.
+        revealed = once_in(presence, shows_in)[..., None]
+        hidden = presence[..., None] * (2.0 * ndtr(shift / 2.0) - 1.0)
+        share = before[:, None]
+        risk = (share * revealed + (1.0 - share) * hidden).max(axis=1)
+        first = np.argmin(np.where(ordered > 0.0, risk, np.inf), axis=1)[:, None]
+        spread = np.take_along_axis(spreads, np.take_along_axis(order, first, axis=1), axis=1)
+        kept = np.where(spreads >= spread, weights, 0.0)
+        total = kept.sum(axis=1, keepdims=True)
+        whole = (kept == weights).all(axis=1, keepdims=True)
+        return cls(
+            spread,
+            np.where(whole, weights, kept / total),
+            np.where(whole, 0.0, np.maximum(1.0 - total, 0.0))[:, 0],
+        )
 
 
 def of_one_spread(
@@ -64,32 +121,14 @@ def of_one_spread(
     (array([0.1]), array([1., 1.]), array([1., 0.]))
     """
     weights, scales = flat(mixture.weights), flat(mixture.scales)
-    order = np.argsort(np.where(weights > 0.0, scales, np.inf), axis=1, kind="stable")
-    rising = np.take_along_axis(scales, order, axis=1)
-    ordered = np.take_along_axis(weights, order, axis=1)
-    narrower = np.concatenate([np.zeros((len(order), 1)), np.cumsum(ordered, axis=1)[:, :-1]], 1)
-    # The total variation of each choice, by draw, individual and component.
-    revealed = once_in(presence, shows_in)[..., None]
+    rising = np.sort(np.where(weights > 0.0, scales, np.inf), axis=1)
     shift = size[..., None] / np.hypot(rising, noise)[:, None]
-    hidden = presence[..., None] * (2.0 * ndtr(shift / 2.0) - 1.0)
-    share = narrower[:, None]
-    risk = (share * revealed + (1.0 - share) * hidden).max(axis=1)
-    first = np.argmin(np.where(ordered > 0.0, risk, np.inf), axis=1)[:, None]
-    spread = np.take_along_axis(rising, first, axis=1)
-    # Components of the same spread are all kept.
-    kept = (weights > 0.0) & (scales >= spread)
-    left = np.where(kept, weights, 0.0)
-    total = left.sum(axis=1, keepdims=True)
-    all_kept = (kept | (weights == 0.0)).all(axis=1, keepdims=True)
-    if (
-        all_kept.all()
-        and (scales[weights > 0.0] == spread.repeat(weights.shape[1], 1)[weights > 0.0]).all()
-    ):
-        return mixture, np.zeros(len(weights))
-    left = np.where(all_kept, weights, left / total)
+    one = OneSpread.of(weights, scales, presence, shift, shows_in=shows_in)
+    if ((scales == one.spread) | (weights == 0.0)).all():
+        return mixture, one.narrower
     lead = mixture.weights.shape
     found = Mixture(
-        left.reshape(lead), mixture.locations, np.broadcast_to(spread, scales.shape).reshape(lead),
+        one.weights.reshape(lead), mixture.locations, one.spread.reshape(*lead[:-1], 1),
         kernel=mixture.kernel, noise=mixture.noise,
     )  # fmt: skip
-    return found, np.where(all_kept, 0.0, 1.0 - total)[:, 0]
+    return found, one.narrower
