@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from simulated import hockey_stick
 
 import edp_bayes as edp
 from edp_bayes.cli import main
@@ -543,13 +544,6 @@ def test_the_smoothed_bootstrap_composes_too(kernel):
 
 
 # An AR(1) whose joint distribution is known
-
-
-def hockey_stick(log_ratio_p, log_ratio_q, epsilon):
-    """Return both directions from simulated log ratios log(P / Q) under P and under Q."""
-    forward = np.maximum(-np.expm1(epsilon - log_ratio_p), 0.0).mean()
-    backward = np.maximum(-np.expm1(epsilon + log_ratio_q), 0.0).mean()
-    return max(forward, backward)
 
 
 def joint(phi, mean_shift, k):

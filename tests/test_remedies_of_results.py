@@ -65,16 +65,6 @@ def test_audits_of_the_same_databases_are_joined_or_said_to_be_fresh():
     assert edp.compose([audited(), other], fresh=True, progressbar=False).databases == 2
 
 
-@pytest.mark.full
-def test_carry_over_of_several_queries_are_left_out_as_advised():
-    with_past = joined(edp.Adversary(past=1))
-    with advised(r"past='released'.*or audit without a past"):
-        edp.compose(with_past, databases=2, past="others", progressbar=False)
-    found = edp.compose(with_past, databases=2, past="released", progressbar=False)
-    assert found.databases == 2
-    assert edp.compose(joined(), databases=2, progressbar=False).databases == 2
-
-
 def test_queries_are_joined_one_by_one():
     pair = [revenue(), revenue("orders", seed=2)]
     with advised(r"one by one, Responses\.join\(revenue, orders\)", error=InputTypeError):

@@ -224,7 +224,7 @@ def assemble(
         "individuals": int(people.size),
         "hypotheses": _hypotheses(audits, total, past),
         "past": past,
-        "carry_over": [factor if np.isfinite(factor) else None for factor in factors],
+        "carry_over": factors,
         "assumed": _assumed(len(audits), assumed, stated),
         "fresh": bool(stated),
         "gap": groups.most("delta", "delta_lower"),
@@ -422,12 +422,11 @@ def _one_seed(audits: Sequence[Audit]) -> bool:
 def _carry_over(factor: float, past: str) -> str:
     """Say what was made of contributions that carry over to later answers."""
     if past == RELEASED:
-        larger = f"{factor:.2f} times as large as" if np.isfinite(factor) else "larger than"
         return (
             "Later databases are taken to follow the answers as they were released. If they follow "
             "what the others contributed instead, a contribution carries over to later answers, "
-            f"and its effect may be {larger} assumed here"
-            + (f"; {BOUND} gives an upper bound." if np.isfinite(factor) else ".")
+            f"and its effect may be {factor:.2f} times as large as assumed here; {BOUND} gives an "
+            "upper bound."
         )
     return (
         "Later databases may follow what the others contributed, so that a contribution carries "

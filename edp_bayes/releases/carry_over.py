@@ -9,7 +9,7 @@ import numpy as np
 
 from edp_bayes.coupling.views.published import ReleasedCoupling
 from edp_bayes.exceptions import InvalidInputError
-from edp_bayes.releases.composing import SingleSource
+from edp_bayes.releases.composing import CarriedSource, SingleSource, whole_answers
 from edp_bayes.utils.arrays import Array, Index
 
 if TYPE_CHECKING:
@@ -36,9 +36,17 @@ def _reach(audit: Audit, count: int) -> int:
 
 
 def _lags(audit: Audit, reach: int) -> Array:
-    """Return the coefficients of the first lags, (chain * draw, lag)."""
-    slopes = audit.tree["known"]["coefficients"].transpose("chain", "draw", "term")
-    return np.asarray(slopes.to_numpy()[..., :reach].reshape(-1, reach))
+    """Return the coefficients of the first lags, (chain * draw, lag).
+
+    Of several queries matrices in whitened units, (chain * draw, lag, to, from).
+    """
+    slopes = audit.tree["known"]["coefficients"].transpose("chain", "draw", "term", ...).to_numpy()
+    if not audit.joint:
+        return np.asarray(slopes[..., :reach].reshape(-1, reach))
+    d = slopes.shape[-1]
+    lags = np.swapaxes(slopes[..., : reach * d, :].reshape(-1, reach, d, d), -1, -2)
+    factor = whole_answers(audit.fit).units.factor
+    return np.asarray(np.linalg.solve(factor, lags @ factor))
 
 
 def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
@@ -52,15 +60,11 @@ def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
     reach = _reach(audit, source.count)
     if reach < 1:
         return source
+    slopes = _lags(audit, reach)[chosen]
     if audit.joint:
-        raise InvalidInputError(
-            "no bound is computed of how contributions to several queries carry over to later "
-            "releases, since each moves the later answers to all of them, in directions of their "
-            "own: give past='released' to compare with the past as it was released, or audit "
-            "without a past"
-        )
+        return CarriedSource.of(source, slopes)
     assert isinstance(source, SingleSource)
-    slopes, single = _lags(audit, reach)[chosen], source.coupling
+    single = source.coupling
     most, least = (
         carried_over(single, factors(slopes)) for factors in (CarryOver.most, CarryOver.least)
     )
@@ -73,13 +77,15 @@ def with_carry_over(source: Source, audit: Audit, chosen: Index) -> Source:
 def carry_over_of(audit: Audit, count: int) -> float:
     """Return by how much the carry-over enlarges contributions at most, the mean of all draws.
 
-    One where there are none, infinity where there is no bound.
+    One where there are none.
     """
+    from edp_bayes.coupling.views.carried_answers import CarriedAnswers
     from edp_bayes.coupling.views.enlarged import CarryOver
 
     reach = _reach(audit, count)
     if reach < 1:
         return 1.0
+    lags = _lags(audit, reach)
     if audit.joint:
-        return np.inf
-    return float(CarryOver.most(_lags(audit, reach)).sometimes.mean())
+        return float(CarriedAnswers(whole_answers(audit.fit), lags).factor.mean())
+    return float(CarryOver.most(lags).sometimes.mean())

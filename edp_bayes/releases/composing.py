@@ -13,6 +13,7 @@ import numpy as np
 
 from edp_bayes.coupling.base import Coupling
 from edp_bayes.coupling.views.published import ReleasedCoupling
+from edp_bayes.coupling.views.published_row import RowCoupling
 from edp_bayes.divergence.composition.binned import AtMost
 from edp_bayes.divergence.composition.pairs import ExactLosses
 from edp_bayes.utils.arrays import Array, Index
@@ -20,6 +21,7 @@ from edp_bayes.utils.progress import track
 
 if TYPE_CHECKING:
     from edp_bayes.coupling.joint import JointCoupling
+    from edp_bayes.coupling.views.carried_answers import CarriedAnswers
     from edp_bayes.distributions.mixtures import Mixture
     from edp_bayes.distributions.published import Published
     from edp_bayes.divergence.composition.pairs import Losses
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "THRESHOLD",
+    "CarriedSource",
     "ComposedRisks",
     "JointSource",
     "SingleSource",
@@ -34,6 +37,7 @@ __all__ = [
     "blocks",
     "bounds",
     "composed_risks",
+    "whole_answers",
 ]
 
 BLOCK_NUMBERS = 2**22
@@ -277,6 +281,79 @@ class JointSource(Source):
         """Return the distributions along what exposes an individual most, for tests."""
         place = int(self.position[person])
         return None if place < 0 else self.coupling.line(place)
+
+
+@dataclass(frozen=True, eq=False)
+class CarriedSource(JointSource):
+    """The same, with contributions that carry over to later databases.
+
+    What is composed bounds their risks from above; what they are at least is not known.
+
+    Attributes
+    ----------
+    carried : CarriedAnswers
+        The answers with the contributions as large as the carry-over may make them.
+    """
+
+    carried: CarriedAnswers
+
+    @classmethod
+    def of(cls, source: Source, lags: Array) -> CarriedSource:
+        """Let contributions carry over, by matrices (draw, lag, d, d)."""
+        from edp_bayes.coupling.views.carried_answers import CarriedAnswers
+
+        carried = CarriedAnswers(whole_answers(source.coupling), lags)
+        return cls(source.coupling, source.count, source.position, source.order, carried)
+
+    @property
+    def carries_over(self) -> bool:
+        """Whether contributions carry over to later databases."""
+        return True
+
+    def screen(self, people: Index, grid: Array) -> MomentScreen:
+        """Return what bounds the risks of some individuals over several databases."""
+        from edp_bayes.divergence.composition.screening import ORDERS, MomentScreen
+
+        place = self.position[people]
+        known = place >= 0
+        moments = np.zeros((self.order.size, people.size, ORDERS.size))
+        revealed = np.zeros((self.order.size, people.size))
+        if known.any():
+            found = self.carried.moments(place[known], ORDERS)
+            moments[:, known], revealed[:, known] = (part[self.order] for part in found)
+        return MomentScreen(moments, revealed)
+
+    def losses(self, person: int, rows: Index) -> Losses | None:
+        """Return the privacy losses of an individual in some draws; None where there is none."""
+        place = int(self.position[person])
+        if place < 0:
+            return None
+        found = self.carried.losses(place, self.order[rows])
+        return None if found is None else AtMost(found)
+
+    def least_losses(self, person: int, rows: Index) -> Losses | None:
+        """Return nothing: what the answers tell at least is not known."""
+        return None
+
+    def unrevealed(self, person: int, rows: Index) -> Array:
+        """Return the probability that a database does not reveal an individual, at least."""
+        place = int(self.position[person])
+        if place < 0:
+            return np.ones(rows.size)
+        return np.asarray(1.0 - self.carried.revealed(place, self.order[rows]))
+
+    def at_most_unrevealed(self, person: int, rows: Index) -> Array:
+        """Return the same, at most: without any carry-over."""
+        return super().unrevealed(person, rows)
+
+    def line(self, person: int) -> None:
+        """Return nothing: which combination exposes an individual at least is not known."""
+
+
+def whole_answers(coupling: Any) -> JointCoupling:
+    """Return the coupling of all answers, where a part of them is published."""
+    whole: JointCoupling = coupling.full if isinstance(coupling, RowCoupling) else coupling
+    return whole
 
 
 @dataclass(frozen=True, eq=False)

@@ -124,8 +124,9 @@ def compose(
     from the past of each but the first, too: their contributions carry over to later answers, by
     the coefficients of the lags. With ``past="others"`` the risk is bounded by that of
     contributions as much larger as the carry-over may make them, in every draw
-    (`edp_bayes.coupling.views.enlarged`); a warning says by how much. In either case each database
-    is as the one in question. Of several queries together no bound is computed.
+    (`edp_bayes.coupling.views.enlarged`, of several queries
+    `edp_bayes.coupling.views.carried_answers`); a warning says by how much. In either case each
+    database is as the one in question.
 
     Of what is published of an answer (`edp_bayes.released`) the bins compose. Where it is no bin of
     a few, curves are those of an answer that tells more, an upper bound; lower ends are what tests

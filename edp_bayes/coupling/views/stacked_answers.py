@@ -88,13 +88,16 @@ class StackedAnswers(JointCoupling):
 
     def pair(self, individual: int) -> tuple[NormalMixture, NormalMixture]:
         """Return the distributions with and without one individual, whitened, without noise."""
-        pairs = [
+        places = [block.place for block in self.blocks]
+        p, q = (_merged(places, side) for side in zip(*self.pairs(individual), strict=True))
+        return p, q
+
+    def pairs(self, individual: int) -> list[list[NormalMixture]]:
+        """Return the same of each model's own draws."""
+        return [
             [_in_units(side, part.units, self.units) for side in part.pair(individual)]
             for part in self._parts
         ]
-        places = [block.place for block in self.blocks]
-        p, q = (_merged(places, side) for side in zip(*pairs, strict=True))
-        return p, q
 
     @cached_property
     def _parts(self) -> tuple[JointCoupling, ...]:

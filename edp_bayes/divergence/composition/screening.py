@@ -65,17 +65,19 @@ class Screen:
 
 
 class MomentScreen:
-    """Bounds on log E exp(lambda L) of privacy losses without infinite ones, at all `ORDERS`.
+    """Bounds on log E exp(lambda L) of the finite privacy losses, at all `ORDERS`.
 
     Parameters
     ----------
     log_moments : ndarray, shape (..., order)
         The larger of both directions.
+    infinite : ndarray, shape (...), optional
+        How often the loss is infinite; never where not given.
     """
 
-    def __init__(self, log_moments: Array) -> None:
+    def __init__(self, log_moments: Array, infinite: Array | None = None) -> None:
         self.log_moments = log_moments
-        self.infinite = np.zeros(log_moments.shape[:-1])
+        self.infinite = np.zeros(log_moments.shape[:-1]) if infinite is None else infinite
 
 
 def screening_epsilons(epsilon: Array, databases: int) -> Array:
