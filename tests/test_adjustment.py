@@ -426,6 +426,7 @@ def test_who_was_seen_in_lags_alone_is_not_assessed(model, only_in_lags, tmp_pat
     assert "not assessed ('p0', 'p1')" in sentence
     assert audit.settings["not_assessed"] == 2
     page = audit.report(tmp_path / "report.html", names=True).read_text()
+    assert "12, of whom 2 are not assessed: seen in the first databases alone" in page
     table = page[page.index('<table id="people"') :]
     table = table[: table.index("</table>")]
     assert ">p0<" not in table

@@ -16,6 +16,7 @@ from edp_bayes.cli.answering import print_verdict
 from edp_bayes.interval.response_intervals import WIDTHS
 from edp_bayes.report.sections import curves, records
 from edp_bayes.report.sections.rules import rules_held
+from edp_bayes.results.describing import failed_of
 from edp_bayes.results.effects import ADVISES, WITHHOLDS
 from edp_bayes.results.joint import JointAudit
 from edp_bayes.results.summaries import (
@@ -134,7 +135,7 @@ def _counted(audit: PrivacyCurves) -> Text:
     if not failed:
         return Text("No check failed. --verbose prints them, and all tables.")
     counts = (
-        f"{sum(one.effect == effect for one in failed)} {words}"
+        f"{sum(one.effect == effect for one in failed)} {words} ({failed_of(failed, effect)})"
         for effect, words in ((WITHHOLDS, "of which a failure withholds"), (ADVISES, "advising"))
         if any(one.effect == effect for one in failed)
     )

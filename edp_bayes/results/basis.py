@@ -175,7 +175,7 @@ def _rests(basis: xr.Dataset) -> list[str]:
 
 def _of_many(audit: Audit, basis: xr.Dataset) -> list[list[str]]:
     """Return of every epsilon what the largest of many adds to the limit, where that is much."""
-    count = int(audit.settings["individuals"])
+    count = int(audit.settings["individuals"]) - int(audit.settings.get("not_assessed", 0))
     said = []
     for one, limit in zip(basis["individual"].to_numpy(), basis["model"].to_numpy(), strict=True):
         much = count > 1 and limit > MUCH * one and limit >= LEAST_SAID

@@ -15,7 +15,7 @@ from edp_bayes.utils.sentences import restored
 if TYPE_CHECKING:
     from edp_bayes.results.base import Outcome, PrivacyCurves
 
-__all__ = ["paragraph", "without_names"]
+__all__ = ["failed_of", "paragraph", "without_names"]
 
 # Samplers by the names that a result records.
 DRAWN = {
@@ -127,7 +127,7 @@ def _how(result: PrivacyCurves) -> str:
 def _checks(result: PrivacyCurves) -> str:
     """Return how many checks failed, and which withhold or advise."""
     failed = [one for one in result.outcomes if one.passed is False]
-    withholding, advising = (_names(failed, effect) for effect in (WITHHOLDS, ADVISES))
+    withholding, advising = (failed_of(failed, effect) for effect in (WITHHOLDS, ADVISES))
     found = [f"{result.failures[0].upper()}{result.failures[1:]}."]
     if withholding:
         found.append(f"Withholding the verdict: {withholding}.")
@@ -136,6 +136,6 @@ def _checks(result: PrivacyCurves) -> str:
     return " ".join(found)
 
 
-def _names(failed: list[Outcome], effect: str) -> str:
+def failed_of(failed: list[Outcome], effect: str) -> str:
     """Return the names of failed checks of one effect."""
     return ", ".join(dict.fromkeys(shown(one.check) for one in failed if one.effect == effect))

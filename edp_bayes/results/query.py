@@ -416,7 +416,7 @@ class Audit(IndividualCurves):
         See Also
         --------
         edp_bayes.remedies : tries more of them, of any number of individuals
-        edp_bayes.compare : audits of other queries side by side
+        edp_bayes.audit : audit another query
 
         Examples
         --------

@@ -444,7 +444,9 @@ def _what(result: PrivacyCurves) -> str:
         return f"{result.risk} for the worst of {pairs} pairs" if pairs > 1 else result.risk
     count = individuals_of(result) or 0
     single = count == 1
-    whose = "risk of the individual" if single else f"largest risk of any of {count:,} individuals"
+    whose = f"largest risk of any of {assessed_of(result)} individuals"
+    if single:
+        whose = "risk of the individual"
     if "released" in result.settings:
         whose = f"{whose} from the answer {result.settings['released']['words']}"
     return f"{whose} from all releases together" if "composition" in result.tree.children else whose
@@ -454,6 +456,13 @@ def individuals_of(result: PrivacyCurves) -> int | None:
     """Return how many individuals, or entries, a result is of; None where it counts none."""
     counted = result.settings.get("individuals")
     return None if counted is None else int(counted)
+
+
+def assessed_of(result: PrivacyCurves) -> str:
+    """Return of how many individuals a risk is, in words: who was seen in lags alone has none."""
+    count = individuals_of(result) or 0
+    left_out = int(result.settings.get("not_assessed", 0))
+    return f"{count - left_out:,} of {count:,}" if left_out else f"{count:,}"
 
 
 def reach_verdict(
@@ -643,7 +652,7 @@ def _more(result: Audit, found: set[str]) -> str:
     tries = (
         "edp_bayes.remedies (--remedies) tries what may help on the data."
         if whole
-        else "edp_bayes.compare tries other queries."
+        else "edp_bayes.audit says what another query leaves."
     )
     fits = [kind for kind in ("period", "limit") if kind not in found]
     left = [{"period": "a coarser period", "limit": "another query"}[kind] for kind in fits]
@@ -658,7 +667,7 @@ def _more(result: Audit, found: set[str]) -> str:
     of = either({"period": "a period", "limit": "a query"}[kind] for kind in fits)
     said += (
         f" Of {of} there is no figure here, because each takes a fit of its own: seconds for few "
-        "individuals, minutes for many (edp_bayes.compare)."
+        "individuals, minutes for many (edp_bayes.audit)."
     )
     return f"{said} {tries}" if whole else said
 

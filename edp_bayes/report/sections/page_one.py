@@ -111,6 +111,10 @@ def _facts(result: PrivacyCurves, kind: str) -> tuple[Fact, ...]:
     if "released" in settings:
         what = f"{what}, {settings['released']['words']}"
     protected = "not counted" if individuals is None else f"{int(individuals):,}"
+    if left_out := int(settings.get("not_assessed", 0)):
+        protected = (
+            f"{protected}, of whom {left_out:,} are not assessed: seen in the first databases alone"
+        )
     facts = [
         *release_facts(release, what),
         Fact("Data", size),
