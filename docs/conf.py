@@ -104,5 +104,5 @@ html_theme_options = {
     "use_download_button": False,
     "navbar_persistent": [],
     # The whole tree in the margin of every page would take most of the time of a build.
-    "collapse_navigation": True,
+    "collapse_navbar": True,
 }
