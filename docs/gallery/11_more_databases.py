@@ -16,11 +16,11 @@ contribution = rng.normal(0.6, 0.2, (40, 2))
 response = rng.normal(10.0, 1.0, 40) + contribution.sum(axis=1)
 found = edp.plan(
     edp.Responses.from_arrays(response, contribution=contribution),
-    width=0.1,
+    width=0.15,
     epsilon=0.1,
     prob=0.9,
     repetitions=8,
-    draws=100,
+    draws=50,
     random_seed=1,
     progressbar=False,
 )
