@@ -132,6 +132,8 @@ def upper_limit(draws: Array, prob: float, *, kind: str = "pointwise") -> Array:
     True
     """
     single = np.asarray(np.quantile(draws, prob, axis=0, method="weibull"))
+    # rounding may take what lies between two draws above both
+    single = np.minimum(single, draws.max(axis=0))
     if kind == "pointwise":
         return single
     count = draws.shape[0]
