@@ -118,7 +118,7 @@ def demo(
     quiet: options.Quiet = False,
     zarr: options.Zarr = False,
 ) -> int:
-    """Audit the weekly revenue of a music shop with 10,010 customers, in a minute or two, the first time in four."""
+    """Audit the weekly revenue of a music shop, 10,010 customers: two minutes, four the first time."""
     from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.cli.session import audit_databases
     from edp_bayes.data import load_cdnow_weeks
