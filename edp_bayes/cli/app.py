@@ -118,7 +118,7 @@ def demo(
     quiet: options.Quiet = False,
     zarr: options.Zarr = False,
 ) -> int:
-    """Audit the weekly revenue of a music shop, 10,010 customers: two minutes, four the first time."""
+    """Audit the weekly revenue of a music shop with 10,010 customers, in one to four minutes."""
     from edp_bayes.adversary.adversary import Adversary
     from edp_bayes.cli.session import audit_databases
     from edp_bayes.data import load_cdnow_weeks
