@@ -108,34 +108,31 @@ class CarriedAnswers:
         revealed = np.empty((self.n_draws, individuals.size))
         everywhere = np.arange(self.n_draws)
         for column, individual in enumerate(individuals.tolist()):
-            revealed[:, column] = self.revealed(individual, everywhere)
-            if self.alone(individual):
-                found[:, column] = 0.0
-                continue
-            found[:, column] = _log_moments(self._enlarged(individual, everywhere), orders)
+            enlarged = self._enlarged(individual, everywhere)
+            revealed[:, column] = self._revealed(individual, everywhere, enlarged)
+            found[:, column] = 0.0 if enlarged is None else _log_moments(enlarged, orders)
         return found, revealed
-
-    def alone(self, individual: int) -> bool:
-        """Return whether being revealed exactly is all that the answers tell of an individual."""
-        return self.whole.revealed.get(individual, (0, False))[1]
 
     def revealed(self, individual: int, rows: Index) -> Array:
         """Return how often a database reveals an individual exactly, in some draws, at most."""
+        return self._revealed(individual, rows, self._enlarged(individual, rows))
+
+    def _revealed(self, individual: int, rows: Index, enlarged: Enlarged | None) -> Array:
         hidden = np.ones(rows.size)
         if individual in self.whole.revealed:
             # in each answer in which their contribution shows
             hidden -= once_in(self.whole.share(individual)[rows], self.shows_in)
-        if not self.alone(individual):
-            hidden *= 1.0 - self._enlarged(individual, rows).revealed
+        if enlarged is not None:
+            hidden *= 1.0 - enlarged.revealed
         return 1.0 - hidden
 
     def losses(self, individual: int, rows: Index) -> PointLosses | None:
         """Return the privacy losses of answers that do not reveal an individual, in some draws."""
         from edp_bayes.divergence.joint.losses import point_losses
 
-        if self.alone(individual):
-            return None
         found = self._enlarged(individual, rows)
+        if found is None:
+            return None
         d = found.move.shape[-1]
         shifts = digital_shifts(self.n_draws, d, self.whole.seed, LOSSES)[rows]
         return point_losses(*_told_apart(found), shifts)
@@ -147,8 +144,13 @@ class CarriedAnswers:
         parts = [Components.of(*pair) for pair in self.whole.pairs(individual)]
         return Components.joined([block.place for block in self.whole.blocks], parts)
 
-    def _enlarged(self, individual: int, rows: Index) -> Enlarged:
-        """Return the answers with and without one individual in some draws."""
+    def _enlarged(self, individual: int, rows: Index) -> Enlarged | None:
+        """Return the answers with and without one individual in some draws.
+
+        None where all that the answers tell of them is what they reveal exactly.
+        """
+        if self.whole.revealed.get(individual, (0, False))[1]:
+            return None
         weights, presence, move, rest, present = self._components(individual).at(rows)
         inverse, factor = self._metric[1][rows], self.factor[rows]
         # covariances without and with the individual, and moves, where the middle one is 1
