@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
-from simulated import hockey_stick
+from simulated import filtered, hockey_stick
 
 import edp_bayes as edp
 from edp_bayes.cli import main
@@ -614,27 +614,18 @@ def with_lags(beta, presence, rest, contribution, k, follows, size):
     the answers are, y_t = sum_l beta_l y_(t-l) + e_t + c_t, and without the individual y_t - c_t.
     """
     rng = np.random.default_rng(1)
-    lags, (weights, locations, scales) = len(beta), map(np.array, rest)
-    states = list(itertools.product([0, 1], repeat=lags))
-    echo = np.array([contribution * np.dot(beta, state) for state in states])
+    weights, locations, scales = map(np.array, rest)
 
     def density(x):
         return (stats.norm.pdf(x[..., None], locations, scales) * weights).sum(axis=-1)
 
-    def filtered(e, direct, lagged):
+    def seen(e, direct, lagged):
         """Return the log density of e_t + direct c_t + lagged sum_l beta_l c_(t-l)."""
-        mass, log = np.zeros((size, len(states))), np.zeros(size)
-        mass[:, 0] = 1.0
-        for t in range(k):
-            after = np.zeros_like(mass)
-            for here, chance in ((0, 1.0 - presence), (1, presence)):
-                for i, state in enumerate(states):
-                    j = states.index((here, *state)[:lags])
-                    moved = direct * contribution * here + lagged * echo[i]
-                    after[:, j] += mass[:, i] * chance * density(e[:, t] - moved)
-            log += np.log(after.sum(axis=1))
-            mass = after / after.sum(axis=1, keepdims=True)
-        return log
+
+        def moved(here, state):
+            return direct * contribution * here + lagged * (contribution * np.dot(beta, state))
+
+        return filtered(e, density, presence, len(beta), moved)
 
     def rests():
         which = rng.choice(weights.size, p=weights, size=(size, k))
@@ -647,7 +638,7 @@ def with_lags(beta, presence, rest, contribution, k, follows, size):
     direct, lagged, without = (1, -1, 0) if follows == "others" else (1, 0, 1)
     under_p = rests() + direct * there + lagged * later
     under_q = rests() + without * later
-    ratios = [filtered(e, direct, lagged) - filtered(e, 0, without) for e in (under_p, under_q)]
+    ratios = [seen(e, direct, lagged) - seen(e, 0, without) for e in (under_p, under_q)]
     return np.array([hockey_stick(*ratios, epsilon) for epsilon in EPSILON])
 
 

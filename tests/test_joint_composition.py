@@ -1,6 +1,5 @@
 """Releases of several queries over fresh databases against closed forms and brute force."""
 
-import itertools
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 from joint_cases import joint_coupling, joint_responses
 from scipy import stats
-from simulated import hockey_stick
+from simulated import filtered, hockey_stick
 
 import edp_bayes as edp
 from edp_bayes.coupling.joint import JointCoupling
@@ -279,26 +278,17 @@ def by_simulation(lags, presence, rest, contribution, k, size):
     rng = np.random.default_rng(1)
     lags, contribution = np.array(lags), np.array(contribution)
     weights, means, covariances = (np.array(part) for part in rest)
-    states = list(itertools.product([0, 1], repeat=len(lags)))
-    echo = np.array([np.einsum("l,lab,b->a", state, lags, contribution) for state in states])
     parts = [stats.multivariate_normal(m, c) for m, c in zip(means, covariances, strict=True)]
 
     def density(x):
         return sum(w * part.pdf(x) for w, part in zip(weights, parts, strict=True))
 
+    def moved(here, state):
+        return contribution * here - np.einsum("l,lab,b->a", state, lags, contribution)
+
     def ratio(e):
-        mass, log = np.zeros((size, len(states))), np.zeros(size)
-        mass[:, 0] = 1.0
-        for t in range(k):
-            after = np.zeros_like(mass)
-            for here, chance in ((0, 1.0 - presence), (1, presence)):
-                for i, state in enumerate(states):
-                    j = states.index((here, *state)[: len(lags)])
-                    moved = contribution * here - echo[i]
-                    after[:, j] += mass[:, i] * chance * density(e[:, t] - moved)
-            log += np.log(after.sum(axis=1)) - np.log(density(e[:, t]))
-            mass = after / after.sum(axis=1, keepdims=True)
-        return log
+        without = np.log(density(e)).sum(axis=1)
+        return filtered(e, density, presence, len(lags), moved) - without
 
     def rests():
         which = rng.choice(weights.size, p=weights, size=(size, k))
@@ -307,10 +297,10 @@ def by_simulation(lags, presence, rest, contribution, k, size):
             "...ab,...b->...a", factors, rng.standard_normal((size, k, 2))
         )
 
-    moved = contribution * (rng.random((size, k, 1)) < presence)
-    later = moved.copy()
+    there = contribution * (rng.random((size, k, 1)) < presence)
+    later = there.copy()
     for lag, matrix in enumerate(lags, 1):
-        later[:, lag:] -= moved[:, :-lag] @ matrix.T
+        later[:, lag:] -= there[:, :-lag] @ matrix.T
     ratios = ratio(rests() + later), ratio(rests())
     return np.array([hockey_stick(*ratios, epsilon) for epsilon in EPSILON])
 
