@@ -406,9 +406,8 @@ class JointCoupling:
 
 def _of(mixture: NormalMixture, rows: Index) -> NormalMixture:
     """Return some draws of a mixture."""
-    w, mu, covariances = mixture
-    whole = np.broadcast_to(covariances, (*mu.shape, mu.shape[-1]))
-    return NormalMixture(*(np.ascontiguousarray(part[rows]) for part in (w, mu, whole)))
+    whole = mixture._replace(covariances=mixture.each_covariance)
+    return NormalMixture(*(np.ascontiguousarray(part[rows]) for part in whole))
 
 
 def _mixed(q: NormalMixture, given: NormalMixture, rho: Array) -> NormalMixture:

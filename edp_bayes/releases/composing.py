@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -508,13 +507,13 @@ class _Composed:
         if there:
             kinds, counts = zip(*there, strict=True)
             upper, lower = pairs.composed(kinds, counts, self.epsilon)
-        least, most = (
-            np.prod([hidden(one)(person, rows) ** one.count for one in self.sources], axis=0)
-            for hidden in (attrgetter("unrevealed"), attrgetter("at_most_unrevealed"))
-        )
+        least, most = np.ones((2, rows.size, 1))
+        for one in self.sources:
+            least[:, 0] *= one.unrevealed(person, rows) ** one.count
+            most[:, 0] *= one.at_most_unrevealed(person, rows) ** one.count
         # revealed in any of the databases, or by all else
-        upper = np.minimum(1.0 - least[:, None] * (1.0 - upper), ALMOST_ONE)
-        lower = np.minimum(np.maximum(lower, 1.0 - most[:, None]), ALMOST_ONE)
+        upper = np.minimum(1.0 - least * (1.0 - upper), ALMOST_ONE)
+        lower = np.minimum(np.maximum(lower, 1.0 - most), ALMOST_ONE)
         bound = _bounds_of(self.sources, np.array([person]), self.grid, self.epsilon)[rows, 0]
         upper = np.minimum(upper, bound)
         lower = np.minimum(lower, upper)

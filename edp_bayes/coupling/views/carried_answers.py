@@ -19,7 +19,7 @@ import numpy as np
 
 from edp_bayes.coupling.joint import LOSSES, JointCoupling
 from edp_bayes.coupling.views.one_spread import OneSpread, once_in
-from edp_bayes.coupling.views.stacked_answers import StackedAnswers
+from edp_bayes.coupling.views.stacked_answers import StackedAnswers, padded
 from edp_bayes.distributions.multivariate import NormalMixture
 from edp_bayes.divergence.joint.points import digital_shifts
 from edp_bayes.utils.arrays import Array, Index
@@ -71,16 +71,6 @@ class CarriedAnswers:
     whole: JointCoupling
     lags: Array
 
-    @property
-    def mixture(self) -> NormalMixture:
-        """Distribution of the answers as they were fitted."""
-        return self.whole.mixture
-
-    @property
-    def n_draws(self) -> int:
-        """Number of posterior draws, all chains together."""
-        return self.whole.n_draws
-
     @cached_property
     def shows_in(self) -> int:
         """In how many answers a contribution shows."""
@@ -89,8 +79,8 @@ class CarriedAnswers:
     @cached_property
     def _metric(self) -> tuple[Array, Array]:
         """Root of the mean covariance S of the components, and of its inverse, (draw, d, d)."""
-        weights, _, covariances = _full(self.mixture)
-        return _roots(np.einsum("sk,skab->sab", weights, covariances))
+        mixture = self.whole.mixture
+        return _roots(np.einsum("sk,skab->sab", mixture.weights, mixture.each_covariance))
 
     @cached_property
     def factor(self) -> Array:
@@ -104,9 +94,10 @@ class CarriedAnswers:
         Shapes (draw, individual, order) and (draw, individual). Moments are of answers that do not
         reveal them, those of both directions, the larger.
         """
-        found = np.empty((self.n_draws, individuals.size, orders.size))
-        revealed = np.empty((self.n_draws, individuals.size))
-        everywhere = np.arange(self.n_draws)
+        draws = self.whole.n_draws
+        found = np.empty((draws, individuals.size, orders.size))
+        revealed = np.empty((draws, individuals.size))
+        everywhere = np.arange(draws)
         for column, individual in enumerate(individuals.tolist()):
             enlarged = self._enlarged(individual, everywhere)
             revealed[:, column] = self._revealed(individual, everywhere, enlarged)
@@ -134,7 +125,7 @@ class CarriedAnswers:
         if found is None:
             return None
         d = found.move.shape[-1]
-        shifts = digital_shifts(self.n_draws, d, self.whole.seed, LOSSES)[rows]
+        shifts = digital_shifts(self.whole.n_draws, d, self.whole.seed, LOSSES)[rows]
         return point_losses(*_told_apart(found), shifts)
 
     def _components(self, individual: int) -> Components:
@@ -163,20 +154,12 @@ class CarriedAnswers:
         ever = np.where(weights > 0.0, presence, 0.0).max(axis=1)
         length = np.sqrt((move**2).sum(-1) + np.trace(own, axis1=-2, axis2=-1))
         most = np.where(weights > 0.0, length, 0.0).max(axis=1)
-        rising = np.sort(np.where(weights > 0.0, spreads, np.inf), axis=1)
-        one = OneSpread.of(
-            weights, spreads, ever[:, None], (most[:, None] / rising)[:, None],
-            shows_in=self.shows_in,
-        )  # fmt: skip
+        one = OneSpread.of(weights, spreads, ever[:, None], most[:, None], shows_in=self.shows_in)
         spread = one.spread[..., None]
         return Enlarged(
             one.weights, presence, move / spread, turned + own / spread[..., None] ** 2,
             one.narrower * once_in(ever, self.shows_in),
         )  # fmt: skip
-
-
-def _full(mixture: NormalMixture) -> NormalMixture:
-    return mixture._replace(covariances=mixture.each_covariance)
 
 
 class Components(NamedTuple):
@@ -202,24 +185,16 @@ class Components(NamedTuple):
     def of(cls, p: NormalMixture, q: NormalMixture) -> Components:
         """Part p into what it is without and with the individual: first without, where twice."""
         size = q.weights.shape[1]
-        weights, places, covariances = (part[:, -size:] for part in _full(p))
-        present = weights / np.where(q.weights > 0.0, q.weights, 1.0)
-        move, rest = places - q.locations, _full(q).covariances
-        return cls(q.weights, np.minimum(present, 1.0), move, rest, covariances)
+        weights, places, covariances = (
+            part[:, -size:] for part in (p.weights, p.locations, p.each_covariance)
+        )
+        presence = np.minimum(weights / np.where(q.weights > 0.0, q.weights, 1.0), 1.0)
+        return cls(q.weights, presence, places - q.locations, q.each_covariance, covariances)
 
     @classmethod
     def joined(cls, places: Sequence[Index], parts: Sequence[Components]) -> Components:
         """Put the draws of several in their places, padded by components of weight zero."""
-        size = max(part.weights.shape[1] for part in parts)
-        draws = sum(place.size for place in places)
-        d = parts[0].move.shape[-1]
-        one = np.broadcast_to(np.eye(d), (draws, size, d, d))
-        weights, presence = np.zeros((2, draws, size))
-        out = cls(weights, presence, np.zeros((draws, size, d)), one.copy(), one.copy())
-        for place, part in zip(places, parts, strict=True):
-            for whole, some in zip(out, part, strict=True):
-                whole[place, : some.shape[1]] = some
-        return out
+        return cls(*(padded(places, arrays) for arrays in zip(*parts, strict=True)))
 
     def at(self, rows: Index) -> Components:
         """Return those of some draws."""

@@ -223,15 +223,13 @@ def _(coupling: ShiftCoupling, carry_over: CarryOver) -> Coupling:
 
 @taken.register
 def _(coupling: CarriedOverCoupling, members: NDArray[np.int64]) -> Coupling:
-    place = {i: k for k, i in enumerate(members.tolist())}
-    whole = cast(RegressionCoupling, taken(coupling.whole, members))
+    some: CarriedOverCoupling = taken.dispatch(RegressionCoupling)(coupling, members)
+    shares = coupling.narrower_without
     return replace(
-        coupling, posterior=whole.posterior, presence=whole.presence, whole=whole,
-        without={place[i]: part for i, part in coupling.without.items() if i in place},
-        narrower_without={
-            place[i]: share for i, share in coupling.narrower_without.items() if i in place
-        },
-    )  # fmt: skip
+        some,
+        whole=cast(RegressionCoupling, taken(coupling.whole, members)),
+        narrower_without={k: shares[i] for k, i in enumerate(members.tolist()) if i in shares},
+    )
 
 
 @singledispatch

@@ -53,7 +53,14 @@ class OneSpread(NamedTuple):
 
     @classmethod
     def of(
-        cls, weights: Array, spreads: Array, presence: Array, shift: Array, *, shows_in: int
+        cls,
+        weights: Array,
+        spreads: Array,
+        presence: Array,
+        size: Array,
+        *,
+        shows_in: int,
+        noise: float = 0.0,
     ) -> OneSpread:
         """Choose that of the least risk.
 
@@ -61,24 +68,26 @@ class OneSpread(NamedTuple):
         ----------
         weights, spreads : ndarray
             Shape (draw, component).
-        presence : ndarray
-            Shape (draw, individual): of those by whom it is chosen.
-        shift : ndarray
-            Shape (draw, individual, component): how far they move an answer of each spread, in
-            increasing order and in units of it, carry-over included.
+        presence, size : ndarray
+            Shape (draw, individual): of those by whom it is chosen, how often they are present and
+            how much they contribute then, carry-over included.
         shows_in : int
             In how many answers a contribution shows.
+        noise : float
+            Standard deviation of known noise that hides contributions besides.
         """
-        order = np.argsort(np.where(weights > 0.0, spreads, np.inf), axis=1, kind="stable")
-        ordered = np.take_along_axis(weights, order, axis=1)
+        there = np.where(weights > 0.0, spreads, np.inf)
+        order = np.argsort(there, axis=1, kind="stable")
+        ordered, rising = (np.take_along_axis(part, order, axis=1) for part in (weights, there))
         before = np.cumsum(ordered, axis=1) - ordered
         # The total variation of each choice, by draw, individual and component.
         revealed = once_in(presence, shows_in)[..., None]
+        shift = size[..., None] / np.hypot(rising, noise)[:, None]
         hidden = presence[..., None] * (2.0 * ndtr(shift / 2.0) - 1.0)
         share = before[:, None]
         risk = (share * revealed + (1.0 - share) * hidden).max(axis=1)
         first = np.argmin(np.where(ordered > 0.0, risk, np.inf), axis=1)[:, None]
-        spread = np.take_along_axis(spreads, np.take_along_axis(order, first, axis=1), axis=1)
+        spread = np.take_along_axis(rising, first, axis=1)
         kept = np.where(spreads >= spread, weights, 0.0)
         total = kept.sum(axis=1, keepdims=True)
         whole = (kept == weights).all(axis=1, keepdims=True)
@@ -98,13 +107,8 @@ def of_one_spread(
     ----------
     mixture : Mixture
         Shape (chain, draw, component).
-    presence, size : ndarray
-        Shape (draw, individual): of those by whom the spread is chosen, how often they are present
-        and how much they contribute then, carry-over included.
-    shows_in : int
-        In how many answers a contribution shows.
-    noise : float
-        Standard deviation of known noise that hides contributions besides.
+    presence, size, shows_in, noise
+        As of `OneSpread.of`.
 
     Returns
     -------
@@ -121,9 +125,7 @@ def of_one_spread(
     (array([0.1]), array([1., 1.]), array([1., 0.]))
     """
     weights, scales = flat(mixture.weights), flat(mixture.scales)
-    rising = np.sort(np.where(weights > 0.0, scales, np.inf), axis=1)
-    shift = size[..., None] / np.hypot(rising, noise)[:, None]
-    one = OneSpread.of(weights, scales, presence, shift, shows_in=shows_in)
+    one = OneSpread.of(weights, scales, presence, size, shows_in=shows_in, noise=noise)
     if ((scales == one.spread) | (weights == 0.0)).all():
         return mixture, one.narrower
     lead = mixture.weights.shape

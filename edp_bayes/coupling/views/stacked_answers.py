@@ -15,7 +15,7 @@ from edp_bayes.distributions.multivariate import NormalMixture, Units
 from edp_bayes.responses.joined import JointResponses
 from edp_bayes.utils.arrays import Array, Index
 
-__all__ = ["StackedAnswers", "stack_answers"]
+__all__ = ["StackedAnswers", "padded", "stack_answers"]
 
 
 class Block(NamedTuple):
@@ -155,16 +155,23 @@ def _picked(mixture: NormalMixture, rows: Index) -> NormalMixture:
 
 def _merged(places: Sequence[Index], parts: Sequence[NormalMixture]) -> NormalMixture:
     """Put draws where they belong, padded to the most components by such of weight zero."""
-    draws = sum(place.size for place in places)
-    most = max(part.weights.shape[1] for part in parts)
-    d = parts[0].dimensions
-    weights, locations = np.zeros((draws, most)), np.zeros((draws, most, d))
-    covariances = np.tile(np.eye(d), (draws, most, 1, 1))
+    arrays = ((part.weights, part.locations, part.each_covariance) for part in parts)
+    return NormalMixture(*(padded(places, found) for found in zip(*arrays, strict=True)))
+
+
+def padded(places: Sequence[Index], parts: Sequence[Array]) -> Array:
+    """Put draws (draw, component, ...) where they belong, padded to the most components.
+
+    By zeros, and by unit matrices where each component has one.
+    """
+    draws, most = sum(place.size for place in places), max(part.shape[1] for part in parts)
+    each = parts[0].shape[2:]
+    out = np.zeros((draws, most, *each))
+    if len(each) == 2:
+        out[:] = np.eye(each[0])
     for place, part in zip(places, parts, strict=True):
-        size = part.weights.shape[1]
-        weights[place, :size], locations[place, :size] = part.weights, part.locations
-        covariances[place, :size] = part.each_covariance
-    return NormalMixture(weights, locations, covariances)
+        out[place, : part.shape[1]] = part
+    return out
 
 
 @taken.register
